@@ -1,0 +1,54 @@
+# Everything runs in .venv, made on demand: with uv where it is installed, else with venv and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format bench picture serve clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv with the pinned versions
+
+run: $(READY) ## watch a stuck agent get unstuck (no network, no keys)
+	@$(BIN)/scrum-master run
+
+test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
+	$(BIN)/pytest
+	LANGGRAPH_STRICT_MSGPACK=true $(BIN)/pytest -m checkpoint
+
+lint: $(READY) ## check format, style, types and layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(READY) ## format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY) ## print the benchmarks' ratios
+	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+picture: $(READY) ## draw the picture of `make run` in the README
+	$(BIN)/scrum-master run --svg docs/images/run.svg
+
+serve: $(READY) ## serve the graphs with `langgraph dev` on loopback
+	$(BIN)/langgraph dev --host 127.0.0.1 --no-browser
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && \
+		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'; \
+	else \
+		$(PYTHON) -m venv $(VENV) && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	fi
+	@touch $@

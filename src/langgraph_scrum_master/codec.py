@@ -1,0 +1,75 @@
+"""Frozen value ⇄ plain data: one pair for the state, snapshots, the audit log and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from langgraph_scrum_master.errors import DecodeError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+_INT64 = range(-(2**63), 2**63)
+
+
+def to_plain(value: object) -> Any:
+    """The value as JSON shapes: dict, list, str, int, float, bool and None."""
+    return _adapter(cast(Any, type(value))).dump_python(value, mode="json")
+
+
+def from_plain(kind: type[T], data: object) -> T:
+    """The value that `to_plain` made `data` from; keys it does not know are ignored, absent ones take their default."""
+    from pydantic import ValidationError
+
+    try:
+        return cast(T, _adapter(cast(Any, kind)).validate_python(data))
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or kind.__name__}: {e['msg']}" for e in error.errors())
+        raise DecodeError(f"not a {kind.__name__}: {problems}, got {data!r:.200}") from error
+
+
+def json_shapes(value: object) -> Any:
+    """The value with everything that a checkpoint would change brought to the JSON shape it would come back as."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str.__str__(value)
+        case int():
+            return int(value) if value in _INT64 else str(value)
+        case float():
+            return float(value)
+        case Mapping():
+            return {str(key): json_shapes(item) for key, item in value.items()}
+        case list() | tuple():
+            return [json_shapes(item) for item in value]
+        case set() | frozenset():
+            return sorted((json_shapes(item) for item in value), key=str)
+        case _:
+            return str(value)
+
+
+class Plain:
+    """Gives a frozen dataclass its way to plain data and back."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as JSON shapes."""
+        return cast(dict[str, Any], to_plain(self))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The value whose `to_dict` gave `data`."""
+        return from_plain(cls, data)
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)

@@ -1,0 +1,142 @@
+"""All knobs, frozen; bad values are refused here, when they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, ContextSource
+
+DEFAULT_MAX_CONTEXT_ITEMS = 5
+DEFAULT_MIN_RELEVANCE_SCORE = 0.7
+
+ENV_PREFIX = "SCRUM_MASTER_"
+
+Delivery: TypeAlias = Literal["state", "message"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionConfig(Plain):
+    """How gaps are found and served."""
+
+    max_context_items: int = DEFAULT_MAX_CONTEXT_ITEMS
+    min_relevance_score: float = DEFAULT_MIN_RELEVANCE_SCORE
+    """Below this bar nothing is injected: abstaining beats noise."""
+    max_context_size_bytes: int = 100_000
+    """A hard limit on the text that the agent gets, everything around the contexts included."""
+    enabled_sources: tuple[ContextSource, ...] = ("memory", "state")
+    """Which of the built-in sources are asked; sources given to `ScrumMaster` always are."""
+    log_injections: bool = True
+    max_context_tokens: int = 2_000
+    """A hard limit on the text that the agent gets, everything around the contexts included."""
+    deadline: float = 2.0
+    """Seconds all sources together have; what is late counts as failed."""
+    view_window: int = 50
+    """How many of the last messages an agent is taken to see. 0: agents have private histories."""
+    max_attempts: int = 3
+    """How often the same need of the same agent is served, or looked for in vain."""
+    deliver: Delivery = "state"
+    """`message` also adds the text to `messages`, tagged as ours."""
+    architecture_path: str | None = None
+    """A folder of Markdown with the team's ADRs and constraints."""
+    namespace: str = "default"
+    """Whose memory is read where the graph's own store serves as memory."""
+    requirements: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The state keys that an agent needs before work is handed to it."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "max_context_items", "max_context_size_bytes", "max_context_tokens", "max_attempts", low=1)
+        _whole(self, "view_window", low=0)
+        _number(self, "min_relevance_score", 0, 1)
+        _number(self, "deadline", 0.001, 3600)
+        _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
+        _text(self, "namespace")
+        sources = _tuple(self, "enabled_sources", self.enabled_sources)
+        valid = VALID_CONTEXT_SOURCES.issuperset(sources)
+        _refuse_unless(valid, self, "enabled_sources", f"among {sorted(VALID_CONTEXT_SOURCES)}")
+        object.__setattr__(self, "enabled_sources", sources)
+        _refuse_unless(isinstance(self.requirements, Mapping), self, "requirements", "a dict of agent to state keys")
+        needed = {agent: _tuple(self, "requirements", keys) for agent, keys in self.requirements.items()}
+        object.__setattr__(self, "requirements", needed)
+        if self.architecture_path is not None and "architecture" not in self.enabled_sources:
+            raise ConfigError(
+                f"architecture_path is {self.architecture_path!r}, but 'architecture' is not in enabled_sources "
+                f"{self.enabled_sources!r}: add it, or leave the path out"
+            )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str]) -> Self:
+        """The configuration that the `SCRUM_MASTER_*` variables give: each is the name of a field in upper case."""
+        given: dict[str, Any] = {}
+        for knob in fields(cls):
+            variable = ENV_PREFIX + knob.name.upper()
+            if variable in environ and knob.name in _FROM_TEXT:
+                given[knob.name] = _parsed(variable, environ[variable], _FROM_TEXT[knob.name])
+        return cls(**given)
+
+
+def _parsed(variable: str, text: str, parse: Any) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ConfigError(f"{variable} must be {_EXPECTED[parse]}, got {text!r}") from error
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _switch(text: str) -> bool:
+    try:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
+_EXPECTED = {int: "a whole number", float: "a number", _switch: "true or false"}
+_FROM_TEXT = {
+    "max_context_items": int,
+    "min_relevance_score": float,
+    "max_context_size_bytes": int,
+    "enabled_sources": _names,
+    "log_injections": _switch,
+    "max_context_tokens": int,
+    "deadline": float,
+    "view_window": int,
+    "max_attempts": int,
+    "deliver": str,
+    "architecture_path": str,
+    "namespace": str,
+}
+
+
+def _whole(config: InjectionConfig, *names: str, low: int) -> None:
+    for name in names:
+        value = getattr(config, name)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        _refuse_unless(whole and value >= low, config, name, f"a whole number, {low} or more")
+
+
+def _number(config: InjectionConfig, name: str, low: float, high: float) -> None:
+    value = getattr(config, name)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    _refuse_unless(number and low <= value <= high, config, name, f"a number from {low} to {high}")
+
+
+def _text(config: InjectionConfig, name: str) -> None:
+    value: object = getattr(config, name)
+    _refuse_unless(isinstance(value, str) and bool(value), config, name, "a non-empty text")
+
+
+def _tuple(config: InjectionConfig, name: str, names: object) -> tuple[Any, ...]:
+    if not isinstance(names, Iterable) or isinstance(names, str | bytes):
+        raise ConfigError(f"{name} must be a sequence of names, got {names!r}")
+    return tuple(names)
+
+
+def _refuse_unless(holds: bool, config: InjectionConfig, name: str, expected: str) -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {expected}, got {getattr(config, name)!r}")

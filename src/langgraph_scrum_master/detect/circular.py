@@ -1,0 +1,23 @@
+"""The team goes round in circles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from langgraph_scrum_master.detect.gap import gap
+from langgraph_scrum_master.model import ContextGap, Observation
+
+CONFIDENCE = 0.8
+
+
+def circular_logic(observation: Observation) -> Iterator[ContextGap]:
+    """A gap for each cycle; what it turns about is what to look for."""
+    for cycle in observation.cycles:
+        yield gap(
+            observation,
+            agent=cycle.agent,
+            reason="circular_logic",
+            query=cycle.topic or observation.task,
+            confidence=CONFIDENCE,
+            indicators=tuple(f"repeated@{turn}" for turn in cycle.evidence),
+        )

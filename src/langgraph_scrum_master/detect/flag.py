@@ -1,0 +1,24 @@
+"""The agent said so itself, or its handoff requires what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from langgraph_scrum_master.detect.gap import gap
+from langgraph_scrum_master.model import ContextGap, Observation
+
+CONFIDENCE = 0.95
+
+
+def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
+    """A gap for each flag."""
+    for flag in observation.flags:
+        yield gap(
+            observation,
+            agent=flag.agent,
+            reason="explicit_flag",
+            query=flag.need,
+            confidence=CONFIDENCE,
+            indicators=(f"flag@{flag.origin}",),
+            missing=flag.missing,
+        )

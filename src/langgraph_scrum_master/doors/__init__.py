@@ -1,0 +1,1 @@
+"""Ways in, each a choice of stages and settings."""

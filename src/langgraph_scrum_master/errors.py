@@ -1,0 +1,36 @@
+"""What can go wrong, as one tree.
+
+    ScrumMasterError
+    ├── ConfigError     a setting has a value that cannot work (also a ValueError)
+    ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
+    ├── GraphError      a graph would lose what the scrum master writes
+    └── StoreError      a memory cannot be opened, read or written
+
+None of these leaves the node: inside a running graph a failure is recorded in the result and the graph goes on.
+"""
+
+from __future__ import annotations
+
+
+class ScrumMasterError(Exception):
+    """The root: catch this to catch all of ours."""
+
+
+class ConfigError(ScrumMasterError, ValueError):
+    """A setting has a value that cannot work."""
+
+
+class DecodeError(ScrumMasterError, ValueError):
+    """Plain data does not have the shape of the value it should become."""
+
+
+class GraphError(ScrumMasterError):
+    """A graph would lose what the scrum master writes."""
+
+
+class StoreError(ScrumMasterError):
+    """A memory cannot be opened, read or written."""
+
+
+class ScrumMasterWarning(UserWarning):
+    """Something works, but probably not as meant."""

@@ -1,0 +1,79 @@
+"""Memory in the store that a graph was compiled with: any LangGraph `BaseStore`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from langgraph.store.base import BaseStore, PutOp, SearchItem
+
+from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.memory.records import Kind, Near, Record, RecordMemory
+from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.relevance import cosines
+
+ROOT = "scrum_master"
+"""The first label of our namespaces; the tenant and the kind follow."""
+
+MOST = 1_000
+"""Records of a kind that are looked through where the store itself cannot search."""
+
+_TEXT_KEYS = ("content", "text", "memory")
+
+
+class StoreMemory(RecordMemory):
+    """A `MemoryStore` in a LangGraph store.
+
+    Items are kept under `("scrum_master", namespace, kind)`. What the host itself puts there, with its text under
+    `content`, `text` or `memory`, is found too.
+    """
+
+    def __init__(self, store: BaseStore, *, namespace: str = "default") -> None:
+        if not namespace:
+            raise ConfigError(f"namespace must be a non-empty text, got {namespace!r}")
+        self._store = store
+        self._namespace = namespace
+
+    def __repr__(self) -> str:
+        return f"StoreMemory({type(self._store).__name__}, namespace={self._namespace!r})"
+
+    def labels(self, kind: Kind) -> tuple[str, ...]:
+        """The store's namespace for a kind of record."""
+        # A label may hold no dot.
+        return (ROOT, quote(self._namespace, safe="").replace(".", "%2E"), kind)
+
+    async def put(self, records: Sequence[Record]) -> None:
+        """Keep the records in one batch."""
+        rows = {(record.kind, record.key): record for record in records}
+        await self._store.abatch(
+            PutOp(self.labels(kind), key, {"content": record.text, "data": record.data})
+            for (kind, key), record in rows.items()
+        )
+
+    async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
+        """The records of a kind whose vectors are nearest the query's."""
+        items = self._own(kind, await self._store.asearch(self.labels(kind), query=query, limit=limit))
+        if items and items[0].score is None:
+            items = self._own(kind, await self._store.asearch(self.labels(kind), limit=MOST))
+        records = [record for item in items if (record := _record(kind, item))]
+        near = await asyncio.to_thread(cosines, query, [record.text for record in records], embedder_for("static"))
+        return sorted(zip(records, near, strict=True), key=lambda pair: -pair[1])[:limit]
+
+    async def list_all(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+        items: list[SearchItem] = []
+        while page := await self._store.asearch(self.labels(kind), limit=MOST, offset=len(items)):
+            items += page
+        return [record for item in self._own(kind, items) if (record := _record(kind, item))]
+
+    def _own(self, kind: Kind, items: Sequence[SearchItem]) -> list[SearchItem]:
+        # A search also answers with what lies below the prefix: another tenant's must never pass.
+        return [item for item in items if tuple(item.namespace) == self.labels(kind)]
+
+
+def _record(kind: Kind, item: SearchItem) -> Record | None:
+    text = next((item.value[key] for key in _TEXT_KEYS if isinstance(item.value.get(key), str)), "")
+    data: Any = item.value.get("data", {key: value for key, value in item.value.items() if key not in _TEXT_KEYS})
+    return Record(kind=kind, key=item.key, text=text, data=data) if text else None

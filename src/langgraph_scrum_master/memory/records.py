@@ -1,0 +1,143 @@
+"""What all backends have in common: kinds of records, and the `MemoryStore` methods over three primitives."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from langgraph_scrum_master.codec import json_shapes
+from langgraph_scrum_master.model import (
+    CodePattern,
+    Decision,
+    DecisionFilter,
+    DecisionResult,
+    MemoryResult,
+    PatternResult,
+    digest,
+    instant,
+)
+from langgraph_scrum_master.rank.relevance import scores
+
+Kind: TypeAlias = Literal["memory", "decision", "pattern", "relationship"]
+
+SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern")
+"""What `search_similar` looks through."""
+
+CANDIDATES = 100
+"""How many of the nearest of each kind are ranked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One thing remembered; `data` holds JSON shapes."""
+
+    kind: Kind
+    key: str
+    text: str
+    data: dict[str, Any]
+
+
+Near: TypeAlias = tuple[Record, float]
+"""A record and the cosine of its vector with the query's."""
+
+
+class RecordMemory(ABC):
+    """A `MemoryStore`, given how to put records, to find the nearest, and to list them."""
+
+    @abstractmethod
+    async def put(self, records: Sequence[Record]) -> None:
+        """Keep the records; one with the same kind and key is replaced."""
+
+    @abstractmethod
+    async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
+        """The records of a kind whose vectors are nearest the query's."""
+
+    @abstractmethod
+    async def list_all(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+
+    async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
+        """Keep a text under a key."""
+        await self.store_many([(key, content, metadata)])
+
+    async def store_many(self, rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> None:
+        """Keep many texts, each as key, content and metadata."""
+        await self.put([_memory(key, content, metadata) for key, content, metadata in rows])
+
+    async def store_decision(self, decision: Decision) -> str:
+        """Keep a decision; gives its id."""
+        await self.put([Record(kind="decision", key=decision.id, text=decision.text, data=decision.to_dict())])
+        return decision.id
+
+    async def store_pattern(self, pattern: CodePattern) -> str:
+        """Keep a pattern; gives its id."""
+        await self.put([Record(kind="pattern", key=pattern.id, text=pattern.text, data=pattern.to_dict())])
+        return pattern.id
+
+    async def store_relationship(self, source: str, target: str, relation: str) -> None:
+        """Keep that two things are related."""
+        data = {"source": source, "target": target, "relation": relation}
+        key = f"relationship:{digest(source, relation, target)}"
+        await self.put([Record(kind="relationship", key=key, text=f"{source} {relation} {target}", data=data)])
+
+    async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The memories, decisions and patterns that serve the query best; no bar is applied."""
+        return [
+            MemoryResult(key=record.key, content=record.text, score=score, metadata=_metadata(record))
+            for record, score in (await self._ranked(SEARCHED, query))[:k]
+        ]
+
+    async def search_decisions(
+        self, query: str, filters: DecisionFilter | None = None, k: int = 5
+    ) -> list[DecisionResult]:
+        """The decisions that pass the filter and fit the query best."""
+        found = [
+            DecisionResult(decision=Decision.from_dict(record.data), similarity=score)
+            for record, score in await self._ranked(("decision",), query)
+        ]
+        return [hit for hit in found if filters is None or filters.accepts(hit.decision)][:k]
+
+    async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> list[Decision]:
+        """The agent's decisions, newest first."""
+        decisions = [Decision.from_dict(record.data) for record in await self.list_all("decision")]
+        own = [decision for decision in decisions if decision.agent_type == agent_type]
+        return sorted(own, key=lambda decision: (-instant(decision.timestamp), decision.id))[:limit]
+
+    async def search_patterns(
+        self, query: str = "", pattern_type: str | None = None, k: int = 5
+    ) -> list[PatternResult]:
+        """The patterns that fit the query best; with an empty query, any of the type."""
+        if query.strip():
+            ranked = await self._ranked(("pattern",), query)
+        else:
+            ranked = [(record, 1.0) for record in await self.list_all("pattern")]
+        found = [PatternResult(pattern=CodePattern.from_dict(r.data), similarity=score) for r, score in ranked]
+        return [hit for hit in found if pattern_type in (None, hit.pattern.pattern_type)][:k]
+
+    async def get_patterns_by_type(self, pattern_type: str) -> list[CodePattern]:
+        """All patterns of the type."""
+        patterns = [CodePattern.from_dict(record.data) for record in await self.list_all("pattern")]
+        return [pattern for pattern in patterns if pattern.pattern_type == pattern_type]
+
+    async def _ranked(self, kinds: Sequence[Kind], query: str) -> list[tuple[Record, float]]:
+        if not query.strip():
+            return []
+        found = [near for kind in kinds for near in await self.nearest(kind, query, CANDIDATES)]
+        return await asyncio.to_thread(_rank, query, found)
+
+
+def _rank(query: str, found: Sequence[Near]) -> list[tuple[Record, float]]:
+    ranked = scores(query, [record.text for record, _ in found], [cosine for _, cosine in found])
+    pairs = zip((record for record, _ in found), ranked, strict=True)
+    return sorted(pairs, key=lambda pair: (-pair[1], pair[0].key))
+
+
+def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:
+    return Record(kind="memory", key=key, text=content, data=json_shapes(metadata))
+
+
+def _metadata(record: Record) -> dict[str, Any]:
+    return {"kind": record.kind, **record.data}

@@ -1,0 +1,7 @@
+"""State → Observation: what the state says about the team."""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.observe.observation import observe
+
+__all__ = ["observe"]

@@ -1,0 +1,112 @@
+"""Whether a turn asks for information that its speaker needs, or says that it cannot go on without it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from langgraph_scrum_master.model import Turn
+from langgraph_scrum_master.text.prose import sentences
+
+MOST_WORDS = 120
+"""An ask is cut after so many words."""
+
+_NEAR_THE_END = 4
+"""A bare question counts among so many last sentences: further up it is usually quoted, or answered by its speaker."""
+
+
+def asks(turn: Turn) -> str:
+    """The sentences in which the turn's speaker asks, in its own words; nothing if it does not."""
+    if turn.kind != "agent":
+        return ""
+    found = asking(turn.prose)
+    if not found and turn.marks.get("clarification_needed"):
+        return " ".join(turn.text.split()[:MOST_WORDS])
+    return found
+
+
+@lru_cache(maxsize=2048)
+def asking(prose: str) -> str:
+    """The sentences of this prose that ask."""
+    said = sentences(prose)
+    found = [sentence for i, sentence in enumerate(said) if _asks(sentence, said[i + 1 :])]
+    return " ".join(" ".join(found).split()[:MOST_WORDS])
+
+
+def _asks(sentence: str, later: list[str]) -> bool:
+    if _NOT_AN_ASK.search(sentence):
+        return False
+    if _REQUEST.search(sentence) or _STUCK.search(sentence):
+        return True
+    return sentence.endswith("?") and len(later) < _NEAR_THE_END and _wants_to_know(sentence, later)
+
+
+def _wants_to_know(question: str, later: list[str]) -> bool:
+    return bool(_QUESTION.search(question)) and not (later and _OWN_ANSWER.match(later[0]))
+
+
+def _any_of(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.I)
+
+
+_ASKED = r"(?:you|we|someone|somebody|anyone|anybody|the \w+|\w+, )"
+_TELL = r"(?:provide|share|send|supply|specify|clarify|upload|describe|tell (?:me|us)|give (?:me|us)|point (?:me|us)|advise)"
+_CANNOT = r"(?:cannot|can ?not|can't|could not|couldn't|(?:am|are|is|be) (?:unable|not able) to|won't be able to)"
+_GO_ON = (
+    r"(?:proceed|continue|go on|move (?:on|forward|ahead)|finish|complete|implement|start|begin|build|write|answer|solve|"
+    r"determine|calculate|compute|provide|decide|give|make)"
+)
+
+_REQUEST = _any_of(
+    rf"\b(?:please|kindly)\b[^.?!]{{0,40}}\b{_TELL}\b",
+    rf"\b(?:could|can|would|will) {_ASKED}[^.?!]{{0,40}}\b(?:{_TELL}|confirm (?:the|which|what|where|whether)|let (?:me|us) know)\b",
+    r"\bplease (?:let (?:me|us) know|confirm) (?:which|what|where|who|how|whether|if you've|the (?:following|correct|exact))",
+    r"\bif (?:you|someone|anyone)(?: can| could)? (?:provide|share|send|locate|have) [^.?!]*\bI (?:can|could|will)\b",
+    r"\b(?:I|we)(?:'ll| will)? (?:still |also |first )?need (?:to know|more (?:information|context|detail)|clarification|(?:the|an?|your) "
+    r"[^.?!]{0,60}\b(?:to|before|from you))\b",
+    r"\bhere's what I need\b",
+)
+_STUCK = _any_of(
+    rf"\b{_CANNOT} {_GO_ON}\b[^.?!]*\b(?:without|until|unless|because|as (?:the|it|there)|since)\b",
+    rf"\b(?:without|until|unless) [^.?!]*\b{_CANNOT}\b",
+    r"\bblocked\b *(?:[:—–-]|on|by|until|because|waiting|as|since)",
+    r"\b(?:am|are|is|still) waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|somebody|someone)\b",
+    r"\b(?:spec|specification|story|task|ticket|problem|statement|documentation|brief|requirements?|prompt)\b[^.?!]{0,40}"
+    r"\b(?:(?:does|do)(?: not|n't) (?:say|specify|state|mention|define|tell)|(?:is|are) (?:unclear|ambiguous|silent|incomplete))",
+    r"\b(?:information|context|details?|requirements?|specification|schema|contract|criteria) (?:is|are) (?:still )?"
+    r"(?:missing|unclear|not (?:provided|given|specified|available|clear))",
+    r"\b(?:it is|it's|it remains|remains) (?:still )?(?:unclear|not clear|unspecified) (?:to me |to us )?(?:which|what|where|who|how|whether|if)",
+    r"\b(?:I|we)(?: am|'m| are|'re)? (?:still )?(?:missing|lack|lacking|unsure (?:about|which|what|how|whether)|not sure (?:which|what|how|whether|about))\b",
+    r"\b(?:I|we) (?:do not|don't) (?:know (?:which|what|where|who|how|whether)|have (?:the|any|enough|access to the) "
+    r"[^.?!]{0,40}(?:information|context|details|schema|spec|contract|decision|requirements))",
+    r"\b(?:missing|insufficient|not enough) (?:information|context|details)\b",
+    r"\b(?:not sure|unsure|unclear) (?:on|about|which|what|how|whether|where|who)\b",
+    r"\bneeds? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
+)
+_QUESTION = _any_of(
+    r"^(?:\W*\w+,? )?(?:so |and |but |also,? |then |given [^,]*, |to \w+, )*"
+    r"(?:which|what|where|who|whom|whose|when|how|why|should (?:I|we|it|the)|shall I use|do (?:we|you) (?:have|use|know|keep|store|want the)|"
+    r"does (?:anyone|anybody|someone|the|our|this|it)|is (?:there|the|it|this)|are (?:there|we|the)|has (?:anyone|somebody|the)|"
+    r"have (?:we|you)|can (?:anyone|someone|we)|could (?:you|anyone|someone)|must (?:we|it|the)|may (?:I|we))\b",
+    r", (?:which|what|where|should (?:I|we)|is there|do we) [^?]*\?$",
+)
+_NOT_AN_ASK = _any_of(
+    r"\bno (?:missing|further|more|additional|longer|open)\b",
+    r"\bnothing (?:is|else|more)\b",
+    r"\b(?:not|no longer|never|isn't|wasn't) (?:blocked|missing|unclear|waiting)\b",
+    r"\blet (?:me|us) know if (?:you (?:have|need|want|would|require|run)|there (?:is|are)|anything|this)",
+    r"\b(?:any|further|other|more|additional) (?:questions?|tasks?|assistance|requests?)\b",
+    r"\banything else\b",
+    r"\bfeel free\b",
+    r"\b(?:would you like (?:me|to (?:proceed|continue))|do you want me|should I go ahead|shall (?:I|we) (?:proceed|continue|go|start|finali[sz]e))\b",
+    r"\bhow (?:can|may) I (?:help|assist)\b",
+    r"\b(?:do you|does everyone|do we all|everyone) agrees?\b|\bwhat (?:are your thoughts|do you think)\b|\bany (?:objections|thoughts|feedback)\b",
+    r"\b(?:is (?:this|that|it|everything)|does (?:this|that|it)) (?:correct|right|ok|okay|fine|clear|good|make sense|look|sound|work)\b",
+    r"\b(?:verify|confirm) (?:and confirm )?(?:the (?:accuracy|completion|correctness)|that|with a)\b",
+    r"\b(?:provide|share|send|give (?:me|us)) (?:me |us )?(?:with )?(?:an? |the )?(?:updated?|final|complete[d]?|result|summary|report|implementation|"
+    r"script|code|python|patch|snippet|full (?:code|definition)|content of)",
+)
+_OWN_ANSWER = _any_of(
+    r"(?:yes|no|well|because|it's|it is|they|the answer|let's|let me|here|so|simple|turns out|to (?:answer|find|do)|first|"
+    r"we (?:use|will|can|should|need to)|we'll|I will|I'll|I'm going|I would|I suggest|I propose)\b"
+)

@@ -1,0 +1,59 @@
+"""An agent's own word, or its handoff's, that it lacks something."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from langgraph_scrum_master.model import Flag, Turn
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of
+
+REQUEST_TOOL = "request_context"
+"""The tool with which an agent asks for context."""
+
+
+def read_flags(
+    state: State, turns: Sequence[Turn], current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
+) -> Iterator[Flag]:
+    """What the state, the latest turn of each agent, and the pending handoff to `target` say is missing."""
+    if need := _need(state.get("missing_context")):
+        yield Flag(agent=current_agent, need=need, origin="missing_context")
+    latest = {turn.agent: turn for turn in turns if turn.kind == "agent"}
+    for turn in latest.values():
+        yield from _said(turn)
+    if target:
+        yield from _required(state, target, requirements)
+
+
+def _said(turn: Turn) -> Iterator[Flag]:
+    if need := _need(turn.marks.get("missing_context")):
+        yield Flag(agent=turn.agent, need=need if need != _UNNAMED else turn.prose.strip() or need, origin=turn.id)
+    for call in turn.tool_calls:
+        if call.name == REQUEST_TOOL:
+            asked = dict_of(json.loads(call.arguments))
+            words = " ".join(value for value in asked.values() if isinstance(value, str))
+            yield Flag(agent=turn.agent, need=words or turn.prose.strip(), origin=turn.id)
+
+
+_UNNAMED = "missing context"
+
+
+def _need(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, Mapping):
+        return ", ".join(str(key) for key, missing in value.items() if missing)
+    if items := items_of(value):
+        return ", ".join(str(item) for item in items)
+    return _UNNAMED if value is True else ""
+
+
+def _required(state: State, target: str, requirements: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
+    handoff = state.get("handoff_context")
+    declared = (text_of(key) for key in items_of(read(handoff, "required_context")))
+    needed = dict.fromkeys([*filter(None, declared), *requirements.get(target, ())])
+    missing = tuple(key for key in needed if not state.get(key) and not read(handoff, key))
+    if missing:
+        words = ", ".join(key.replace("_", " ") for key in missing)
+        yield Flag(agent=target, need=words, origin="handoff_context", missing=missing)

@@ -1,0 +1,111 @@
+"""Messages → turns: who spoke, what of it is prose, which tools, when."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, instant
+from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
+from langgraph_scrum_master.text.prose import prose
+
+WINDOW = 200
+"""How many of the last messages are looked at: the work of a step does not grow with the history."""
+
+SYNTHETIC = "lc_source"
+"""Messages with this mark were made by software, not said by anybody; ours have it too."""
+
+UNNAMED = "assistant"
+
+_KINDS: dict[str, TurnKind] = {
+    "ai": "agent",
+    "assistant": "agent",
+    "aimessagechunk": "agent",
+    "human": "human",
+    "user": "human",
+    "humanmessagechunk": "human",
+    "tool": "tool",
+    "function": "tool",
+    "system": "system",
+    "developer": "system",
+}
+_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+
+def read_turns(messages: object, *, window: int = WINDOW) -> tuple[Turn, ...]:
+    """The turns in the last messages, oldest first; what is no message is passed over."""
+    history = items_of(messages)
+    start = max(0, len(history) - window)
+    turns = (_turn(message, start + i) for i, message in enumerate(history[start:]))
+    return tuple(turn for turn in turns if turn is not None)
+
+
+def _turn(message: object, index: int) -> Turn | None:
+    message = _unwrapped(message)
+    kind = _kind(message)
+    marks = dict_of(read(message, "additional_kwargs"))
+    if kind is None or SYNTHETIC in marks:
+        return None
+    text = content_text(read(message, "content"))
+    return Turn(
+        id=text_of(read(message, "id")) or f"#{index}",
+        agent=_agent(message, kind, marks),
+        kind="agent" if kind == "human" and text_of(marks.get("agent")) else kind,
+        text=text,
+        prose=prose(text),
+        tool_calls=tuple(_tool_call(call) for call in items_of(read(message, "tool_calls"))),
+        time=_time(message, marks),
+        marks=dict(marks),
+    )
+
+
+def _unwrapped(message: object) -> object:
+    # ("user", "hello"), and messages as langchain serialises them: {"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}
+    if isinstance(message, tuple) and len(message) == 2:
+        return {"role": message[0], "content": message[1]}
+    if isinstance(message, Mapping) and "lc" in message and isinstance(message.get("kwargs"), Mapping):
+        name = str((items_of(message.get("id")) or [""])[-1]).lower()
+        return {"type": name.removesuffix("chunk").removesuffix("message"), **message["kwargs"]}
+    return message
+
+
+def _kind(message: object) -> TurnKind | None:
+    if isinstance(message, str):
+        return None
+    for name in (read(message, "role"), read(message, "type")):
+        if kind := _KINDS.get(text_of(name).lower()):
+            return kind
+    return None
+
+
+def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
+    name = text_of(marks.get("agent")) or text_of(read(message, "name"))
+    return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
+
+
+def _tool_call(call: object) -> ToolCall:
+    function = dict_of(read(call, "function"))
+    name = text_of(read(call, "name")) or text_of(function.get("name"))
+    arguments = read(call, "args", function.get("arguments"))
+    return ToolCall(name=name, arguments=json.dumps(arguments, sort_keys=True, default=str))
+
+
+def _time(message: object, marks: Mapping[str, Any]) -> float | None:
+    metadata = dict_of(read(message, "response_metadata"))
+    for stamp in (marks.get("timestamp"), metadata.get("timestamp"), read(message, "timestamp")):
+        if (found := _seconds(stamp)) is not None:
+            return found
+    stamped = _UUID7.search(text_of(read(message, "id")))
+    return int(stamped[1] + stamped[2], 16) / 1000 if stamped else None
+
+
+def _seconds(stamp: object) -> float | None:
+    if isinstance(stamp, datetime):
+        return instant(stamp.isoformat())
+    if isinstance(stamp, int | float) and not isinstance(stamp, bool):
+        return float(stamp)
+    found = instant(text_of(stamp))
+    return None if found == float("-inf") else found

@@ -1,0 +1,120 @@
+"""Every plug point on one page, each with the rules that an implementation must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from langgraph_scrum_master.model import (
+    CodePattern,
+    ContextGap,
+    Decision,
+    DecisionFilter,
+    DecisionResult,
+    InjectionResult,
+    MemoryResult,
+    Observation,
+    PatternResult,
+    Query,
+    RetrievedContext,
+)
+
+State: TypeAlias = Mapping[str, Any]
+"""The graph's state as it comes: nothing in it can be relied on, and nothing in it is changed."""
+
+Clock: TypeAlias = Callable[[], float]
+"""Seconds since the epoch. The only source of time: a frozen clock makes a run repeatable."""
+
+Detector: TypeAlias = Callable[[Observation], Iterable[ContextGap]]
+"""Finds gaps of one reason. Yields nothing on a healthy team, does no I/O, and keeps no state."""
+
+TokenCounter: TypeAlias = Callable[[str], int]
+"""Tokens in a text. Never negative, and never less for a longer text that starts with the same text."""
+
+Recorder: TypeAlias = Callable[[InjectionResult], None]
+"""Keeps a result for the audit trail. May block: it is called off the event loop. What it raises is logged."""
+
+
+class Source(Protocol):
+    """A place that context comes from.
+
+    - `find` gives contexts with calibrated scores, in any order, below the bar as well: the bar is the pipeline's.
+    - It changes nothing, and does not block the event loop.
+    - It may raise: that is recorded as this source's failure, and the others go on.
+    """
+
+    @property
+    def name(self) -> str:
+        """What `enabled_sources` and the audit trail call it."""
+        ...
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        """Contexts for the query, at most about `query.k`."""
+        ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Any LangChain `Embeddings` is one.
+
+    - All vectors have one length, and the same text gives the same vector.
+    - Calls may block: they are made off the event loop.
+    """
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """A vector per text."""
+        ...
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector to look for."""
+        ...
+
+
+@runtime_checkable
+class MemoryStore(Protocol):
+    """Keeps what the team knows and finds it again.
+
+    - Storing the same key again replaces it: writes are idempotent.
+    - Scores run from 0 to 1, higher is better, results come best first.
+    - A store sees only its own namespace.
+    - Nothing blocks the event loop. An empty store gives empty results. What fails raises `StoreError`.
+    """
+
+    async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
+        """Keep a text under a key."""
+        ...
+
+    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
+        """The memories of any kind that serve the query best; no bar is applied."""
+        ...
+
+    async def store_relationship(self, source: str, target: str, relation: str) -> None:
+        """Keep that two things are related."""
+        ...
+
+    async def store_pattern(self, pattern: CodePattern) -> str:
+        """Keep a pattern; gives its id."""
+        ...
+
+    async def search_patterns(
+        self, query: str = "", pattern_type: str | None = None, k: int = 5
+    ) -> Sequence[PatternResult]:
+        """The patterns that fit the query best; with an empty query, any of the type."""
+        ...
+
+    async def get_patterns_by_type(self, pattern_type: str) -> Sequence[CodePattern]:
+        """All patterns of the type."""
+        ...
+
+    async def store_decision(self, decision: Decision) -> str:
+        """Keep a decision; gives its id."""
+        ...
+
+    async def search_decisions(
+        self, query: str, filters: DecisionFilter | None = None, k: int = 5
+    ) -> Sequence[DecisionResult]:
+        """The decisions that pass the filter and fit the query best."""
+        ...
+
+    async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> Sequence[Decision]:
+        """The agent's decisions, newest first."""
+        ...

@@ -1,0 +1,27 @@
+"""The audit log: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+from langgraph_scrum_master.model import InjectionResult
+
+SCHEMA = 1
+
+
+class JsonlRecorder:
+    """Appends each result, with all its text, to a file; the folder is made if it is not there."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+
+    def __call__(self, result: InjectionResult) -> None:
+        """Append one line; lines of several threads and processes do not mix."""
+        line = json.dumps({"schema": SCHEMA, **result.to_dict()}, ensure_ascii=False, sort_keys=True) + "\n"
+        with self._lock:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab", buffering=0) as file:
+                file.write(line.encode(errors="backslashreplace"))

@@ -1,0 +1,111 @@
+"""The scrum master: detects gaps and serves them, with or without a graph."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from langgraph_scrum_master.blocking import wait_for
+from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig
+from langgraph_scrum_master.detect import DETECTORS
+from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.model import ContextGap, InjectionResult
+from langgraph_scrum_master.pipeline import Pipeline
+from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from langgraph.graph import StateGraph
+
+    from langgraph_scrum_master.node import ScrumMasterNode
+
+
+class ScrumMaster:
+    """Notices when an agent lacks context, finds it, and gives it to the agent.
+
+    Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
+    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones.
+    """
+
+    def __init__(
+        self,
+        *,
+        memory: MemoryStore | None = None,
+        config: InjectionConfig | None = None,
+        sources: Iterable[Source] = (),
+        detectors: Iterable[Detector] = (),
+        clock: Clock = time.time,
+        recorder: Recorder | None = None,
+        count_tokens: TokenCounter = estimate_tokens,
+    ) -> None:
+        if config is not None and not isinstance(config, InjectionConfig):
+            raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
+        self._memory = memory
+        self._pipeline = Pipeline(
+            config=config or InjectionConfig(),
+            detectors=(*DETECTORS, *detectors),
+            sources=tuple(sources),
+            clock=clock,
+            recorder=recorder,
+            count_tokens=count_tokens,
+        )
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] = os.environ) -> ScrumMaster:
+        """The scrum master that the environment describes; nothing is opened yet.
+
+        `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, and
+        every field of `InjectionConfig` has a variable of its own.
+        """
+        config = InjectionConfig.from_env(environ)
+        memory: MemoryStore | None = None
+        recorder: Recorder | None = None
+        if path := environ.get(f"{ENV_PREFIX}MEMORY_PATH"):
+            from langgraph_scrum_master.memory.chroma import ChromaMemory
+
+            memory = ChromaMemory(path, namespace=config.namespace)
+        if log := environ.get(f"{ENV_PREFIX}AUDIT_LOG"):
+            from langgraph_scrum_master.record import JsonlRecorder
+
+            recorder = JsonlRecorder(log)
+        return cls(memory=memory, config=config, recorder=recorder)
+
+    def detect(self, state: object) -> tuple[ContextGap, ...]:
+        """The gaps that are not settled yet, the most confident first; empty on a healthy team."""
+        return self._pipeline.sight(state).gaps
+
+    def evaluate(self, state: object) -> InjectionResult | None:
+        """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
+        sighting = self._pipeline.sight(state)
+        return wait_for(self._pipeline.serve(sighting, self._memory, _unseen)) if sighting.gaps else None
+
+    async def aevaluate(self, state: object) -> InjectionResult | None:
+        """The result for the first gap, or None, without blocking the event loop."""
+        return await self._pipeline.serve(self._pipeline.sight(state), self._memory, _unseen)
+
+    @cached_property
+    def node(self) -> ScrumMasterNode:
+        """The node for `add_node`, for graphs that are invoked, awaited or streamed."""
+        from langgraph_scrum_master.node import ScrumMasterNode
+
+        return ScrumMasterNode(self._pipeline, self._memory)
+
+    @property
+    def async_node(self) -> Callable[[Any], Awaitable[dict[str, Any]]]:
+        """The node as a coroutine function, for `add_node(…, timeout=…)`."""
+        return self.node.scrum_master
+
+    def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
+        """Raise `GraphError` if the graph would drop what we write; warn if none of its nodes can read it."""
+        from langgraph_scrum_master.node import check
+
+        check(builder, deliver_message=self._pipeline.config.deliver == "message")
+
+
+def _unseen(_event: str, _facts: dict[str, Any]) -> None:
+    """Nobody watches outside a graph."""

@@ -1,0 +1,61 @@
+"""Reading what others wrote: a dict or an object, a key there or not, of this type or another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+
+def read(thing: object, name: str, default: Any = None) -> Any:
+    """A dict's key or an object's attribute."""
+    if isinstance(thing, Mapping):
+        return thing.get(name, default)
+    return getattr(thing, name, default)
+
+
+def mapping_of(thing: object) -> Mapping[str, Any]:
+    """A graph's state as a mapping, whether it is a dict, a dataclass or a Pydantic model; empty for anything else."""
+    if isinstance(thing, Mapping):
+        return thing
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return dict(vars(thing)) if hasattr(thing, "model_fields_set") else {}
+
+
+def text_of(thing: object) -> str:
+    """The thing if it is text, else nothing."""
+    return thing if isinstance(thing, str) else ""
+
+
+def items_of(thing: object) -> Sequence[Any]:
+    """The thing if it is a list or a tuple, else nothing."""
+    return thing if isinstance(thing, list | tuple) else ()
+
+
+def dict_of(thing: object) -> Mapping[str, Any]:
+    """The thing if it is a dict, else nothing."""
+    return thing if isinstance(thing, Mapping) else {}
+
+
+def content_text(content: object) -> str:
+    """The text of a message's content, given as text or as blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(filter(None, (_block_text(block) for block in items_of(content))))
+
+
+def fields_text(thing: object) -> str:
+    """A dict or an object's fields as lines of `name: value`, empty ones left out; anything else as text."""
+    if isinstance(thing, str):
+        return thing
+    if items := items_of(thing):
+        return ", ".join(fields_text(item) for item in items)
+    if not isinstance(thing, Mapping):
+        return "" if thing is None else str(thing)
+    shown = ((str(name).replace("_", " "), fields_text(value)) for name, value in thing.items())
+    return "\n".join(f"{name}: {value}" for name, value in shown if value)
+
+
+def _block_text(block: object) -> str:
+    return block if isinstance(block, str) else text_of(read(block, "text"))

@@ -1,0 +1,100 @@
+"""The graph keys that the scrum master writes, and how updates of them combine.
+
+Mix `ScrumMasterState` into your graph's state: `class State(MessagesState, ScrumMasterState): ...`
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+# As LangGraph's own MessagesState: classes made with the other TypedDict cannot be mixed with these.
+from typing_extensions import TypedDict
+
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.model import RECORD_STATUSES, InjectionRecord, InjectionResult, SMOutput
+
+HISTORY_LIMIT = 100
+"""Slim records that the state keeps; older ones are in the checkpoints and in the audit log."""
+
+WAITING_LIMIT = 8
+"""Payloads that wait for their agent at the same time."""
+
+Payload = dict[str, Any]
+
+
+def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
+    """The newest payload first, with those that other agents have not read yet under `others`.
+
+    Keyed by gap: the same payload twice stands once. `cleared(gap_id)` takes one away, None takes all.
+    """
+    if new is None:
+        return None
+    waiting = {payload["gap_id"]: payload for payload in payloads(old)}
+    for payload in reversed(payloads(new)):
+        waiting = {payload["gap_id"]: payload} | {k: v for k, v in waiting.items() if k != payload["gap_id"]}
+    left = [payload for payload in waiting.values() if not payload.get("cleared")][:WAITING_LIMIT]
+    return {**left[0], "others": left[1:]} if left else None
+
+
+def payloads(payload: Payload | None) -> list[Payload]:
+    """All payloads that wait, newest first, each without `others`."""
+    if not isinstance(payload, dict) or "gap_id" not in payload:
+        return []
+    head = {key: value for key, value in payload.items() if key != "others"}
+    return [head, *(other for other in payload.get("others", ()) if isinstance(other, dict) and "gap_id" in other)]
+
+
+def cleared(gap_id: str) -> Payload:
+    """The update that takes this gap's payload away and leaves all others."""
+    return {"gap_id": gap_id, "cleared": True}
+
+
+def merge_records(old: list[InjectionRecord], new: list[InjectionRecord]) -> list[InjectionRecord]:
+    """One record per gap, the one that is further along, in the order they first appeared; the newest are kept."""
+    merged = {record.gap_id: record for record in records(old)}
+    for record in records(new):
+        known = merged.get(record.gap_id)
+        if known is None or _progress(record) >= _progress(known):
+            merged[record.gap_id] = record
+    return list(merged.values())[-HISTORY_LIMIT:]
+
+
+def records(history: object) -> list[InjectionRecord]:
+    """The records of a history, also where a checkpoint gave them back as dicts."""
+    if not isinstance(history, list | tuple):
+        return []
+    return [record for item in history if (record := _record(item))]
+
+
+def latest(old: Any, new: Any) -> Any:
+    """The last write of a superstep; None leaves what is there."""
+    return old if new is None else new
+
+
+class ScrumMasterState(TypedDict, total=False):
+    """The keys that the scrum master writes. What it reads, it takes from the state as it comes."""
+
+    injected_context: Annotated[dict[str, Any] | None, merge_payloads]
+    """The text for the agent it names, with sources and sizes; gone once that agent has spoken."""
+    injection_result: Annotated[InjectionResult | None, latest]
+    """The latest result: the gap, what was found, kept and dropped."""
+    injection_history: Annotated[list[InjectionRecord], merge_records]
+    """A slim record per gap, those that still wait among them."""
+    sm_output: Annotated[SMOutput | None, latest]
+    """What was observed and decided, for the audit trail."""
+
+
+STATE_KEYS: tuple[str, ...] = tuple(ScrumMasterState.__annotations__)
+
+
+def _record(item: object) -> InjectionRecord | None:
+    if isinstance(item, InjectionRecord):
+        return item
+    try:
+        return InjectionRecord.from_dict(item) if isinstance(item, dict) else None
+    except DecodeError:
+        return None
+
+
+def _progress(record: InjectionRecord) -> tuple[int, int]:
+    return RECORD_STATUSES.index(record.status), record.attempts

@@ -1,0 +1,29 @@
+"""What of a message is the speaker's own words."""
+
+from __future__ import annotations
+
+import re
+
+_NOT_PROSE = (
+    re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.S),
+    re.compile(r"`[^`\n]*`"),
+    re.compile(r"https?://\S+|www\.\S+"),
+    re.compile(r"^[ \t]*>.*$", re.M),
+    re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.M),
+    re.compile(r"^Traceback \(most recent call last\):.*?(?=\n\n|\Z)", re.S | re.M),
+    re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9])|\n+|(?<=[。？！])")
+_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|[*_]{1,3}|\s+$")
+
+
+def prose(text: str) -> str:
+    """The text without code, links, quotations, tables and tracebacks."""
+    for pattern in _NOT_PROSE:
+        text = pattern.sub(" ", text)
+    return text
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences and list items of a text, without their markup."""
+    return [bare for piece in _SENTENCE.split(text) if (bare := _MARKUP.sub("", piece).strip())]

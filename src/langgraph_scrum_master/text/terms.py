@@ -1,0 +1,61 @@
+"""The words of a text that carry its meaning."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from typing import Any
+
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again all also am an and any anybody anyone are as ask at be because been before being below
+    between blocked both but by can cannot clarification clarify could did do does doing don down during each else ever
+    every few for from further get give go going had has have having he help her here hers him his how i if in
+    information into is it its itself just know let like make may me might mine more most must my need needs no nor not
+    now of off ok on once one only or other our ours out over own per please proceed provide really same say says see
+    shall she should so some somebody someone specified specify such sure tell than thank thanks that the their theirs
+    them then there these they thing things this those through to too unclear under until up upon us use used using very
+    want was we well were what when where whether which while who whom whose why will with within without would yes yet
+    you your yours
+    """.split()  # noqa: SIM905 - a list of 170 quoted words is no easier to read
+)
+
+
+def terms(text: str) -> list[str]:
+    """Stemmed content words in order, identifiers both whole and split; stop words left out."""
+    return [stem(word) for word in words(text)]
+
+
+def words(text: str) -> list[str]:
+    """The same words in lower case, not stemmed."""
+    found: list[str] = []
+    for word in _WORD.findall(text):
+        if (lowered := word.lower()) in STOP_WORDS:
+            continue
+        found.append(lowered)
+        parts = [part.lower() for part in _PARTS.findall(word)]
+        if len(parts) > 1:
+            found.extend(part for part in parts if part not in STOP_WORDS)
+    return found
+
+
+def numbers(text: str) -> frozenset[str]:
+    """The numbers in a text: two texts that differ in one say different things."""
+    return frozenset(_NUMBER.findall(text))
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """The English stem of a lower-case word."""
+    return str(_stemmer().stemWord(word))
+
+
+@cache
+def _stemmer() -> Any:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
