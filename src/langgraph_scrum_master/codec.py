@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from langgraph_scrum_master.errors import DecodeError
@@ -42,7 +43,7 @@ def json_shapes(value: object) -> Any:
         case int():
             return int(value) if value in _INT64 else str(value)
         case float():
-            return float(value)
+            return float(value) if isfinite(value) else None
         case Mapping():
             return {str(key): json_shapes(item) for key, item in value.items()}
         case list() | tuple():

@@ -147,6 +147,7 @@ def _served(result: InjectionResult, state: State) -> InjectionRecord:
         scores=tuple(context.relevance_score for context in result.contexts_retrieved),
         size=result.total_context_size,
         text_digest=digest(result.text) if result.text else "",
+        after=_position(state)["message"],
     )
 
 
@@ -163,7 +164,7 @@ def _record(gap: ContextGap, status: RecordStatus) -> InjectionRecord:
 def _notes(result: InjectionResult) -> str:
     gap = result.gap
     outcome = (
-        f"gave it {result.total_tokens} tokens from {len(result.contexts_retrieved)} contexts in {result.injection_target}"
+        f"gave it {len(result.contexts_retrieved)} contexts, {result.total_tokens} tokens, in {result.injection_target}"
         if result.injected
         else f"found nothing worth its tokens among {len(result.dropped)} contexts"
     )

@@ -162,6 +162,8 @@ class InjectionRecord(Plain):
     scores: tuple[float, ...] = ()
     size: int = 0
     text_digest: str = ""
+    after: str = ""
+    """The message after which it was given: what the agent no longer sees may be given again."""
 
     def __post_init__(self) -> None:
         _freeze(self, "keys", "scores")

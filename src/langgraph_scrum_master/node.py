@@ -99,7 +99,7 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
 
 
 def check(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
-    """Raise `GraphError` if the graph would drop a key that we write; warn if none of its nodes can read the context."""
+    """Raise `GraphError` if the graph would drop a key that we write; warn if no node of it can read it."""
     needed = (*STATE_KEYS, "messages") if deliver_message else STATE_KEYS
     missing = [key for key in needed if key not in builder.channels]
     if missing:
@@ -144,6 +144,6 @@ def _as_message(result: InjectionResult, sighting: Sighting) -> dict[str, Any]:
         content=result.text,
         name=NAME,
         id=f"{NAME}-{result.gap.gap_id}",
-        additional_kwargs={"lc_source": NAME, "agent": NAME, "gap_id": result.gap.gap_id},
+        additional_kwargs={"lc_source": NAME, "gap_id": result.gap.gap_id},
     )
     return {"messages": [message]}

@@ -13,7 +13,7 @@ import structlog
 
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
-from langgraph_scrum_master.inject import context_for, step_update, target_for
+from langgraph_scrum_master.inject import step_update, target_for
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
@@ -21,6 +21,7 @@ from langgraph_scrum_master.model import (
     Observation,
     RetrievedContext,
     SourceFailure,
+    Turn,
 )
 from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
@@ -103,7 +104,7 @@ class Pipeline:
         query = build_query(gap, sighting.observation)
         found, failures = await retrieve(query, sighting.state, sources, self.config.deadline)
         relevant, too_weak = above(found, self.config.min_relevance_score)
-        new, known = novel(relevant, _seen_texts(gap, sighting, self.config), _seen_keys(gap, sighting.state))
+        new, known = novel(relevant, _seen_texts(gap, sighting, self.config), _seen_keys(gap, sighting, self.config))
         kept, repeated = distinct(new)
         return Finding(contexts=tuple(kept), dropped=(*too_weak, *known, *repeated), failures=failures)
 
@@ -164,13 +165,19 @@ def unsettled(gaps: Sequence[ContextGap], state: State, max_attempts: int) -> tu
 
 def _seen_texts(gap: ContextGap, sighting: Sighting, config: InjectionConfig) -> list[str]:
     turns = sighting.observation.turns
-    in_view = turns[-config.view_window :] if config.view_window else ()
+    in_view = _in_view(sighting, config)
     own = (turn for turn in turns if turn.agent == gap.agent)
-    return [*(turn.text for turn in (*in_view, *own)), context_for(sighting.state, gap.agent), gap.context_query]
+    return [*(turn.text for turn in (*in_view, *own)), gap.context_query]
 
 
-def _seen_keys(gap: ContextGap, state: State) -> set[str]:
-    return {key for r in records(state.get("injection_history")) if r.agent == gap.agent for key in r.keys}
+def _seen_keys(gap: ContextGap, sighting: Sighting, config: InjectionConfig) -> set[str]:
+    in_view = {"", *(turn.id for turn in _in_view(sighting, config))}
+    given = (record for record in records(sighting.state.get("injection_history")) if record.agent == gap.agent)
+    return {key for record in given if record.after in in_view for key in record.keys}
+
+
+def _in_view(sighting: Sighting, config: InjectionConfig) -> tuple[Turn, ...]:
+    return sighting.observation.turns[-config.view_window :] if config.view_window else ()
 
 
 def _seen_gap(gap: ContextGap) -> dict[str, Any]:

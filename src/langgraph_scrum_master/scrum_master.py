@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig
@@ -18,11 +18,15 @@ from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recor
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from langgraph.graph import StateGraph
 
     from langgraph_scrum_master.node import ScrumMasterNode
+
+
+class AsyncNode(Protocol):
+    """A node that can only be awaited."""
+
+    def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
 
 
 class ScrumMaster:
@@ -96,7 +100,7 @@ class ScrumMaster:
         return ScrumMasterNode(self._pipeline, self._memory)
 
     @property
-    def async_node(self) -> Callable[[Any], Awaitable[dict[str, Any]]]:
+    def async_node(self) -> AsyncNode:
         """The node as a coroutine function, for `add_node(…, timeout=…)`."""
         return self.node.scrum_master
 

@@ -8,7 +8,7 @@ from langgraph_scrum_master.model import Question, Turn
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.text.terms import terms
 
-SHORT_ANSWER = 12
+SHORT_ANSWER = 6
 """A reply of at most so many words right after a question answers it, whatever its words."""
 
 

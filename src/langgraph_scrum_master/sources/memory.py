@@ -33,7 +33,7 @@ class MemorySource:
                 metadata={"kind": "decision", "agent": hit.decision.agent_type, "type": hit.decision.decision_type},
                 retrieved_at=query.now,
                 key=hit.decision.id,
-                title=f"Decision of {hit.decision.agent_type}",
+                title=f"{hit.decision.id}, decision of {hit.decision.agent_type}",
                 created_at=hit.decision.timestamp,
             )
             for hit in decisions

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
-_STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)$", re.I | re.M)
+_STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)$\n*", re.I | re.M)
+_BLANK_LINES = re.compile(r"\n{2,}")
 _STATUS_LINE = re.compile(r"^(?:[*\-]\s*)?\**status\**\s*:\**\s*(.+)$", re.I | re.M)
 
 NOT_IN_FORCE = ("proposed", "rejected", "deprecated", "superseded", "draft", "withdrawn")
@@ -15,7 +16,7 @@ NOT_IN_FORCE = ("proposed", "rejected", "deprecated", "superseded", "draft", "wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adr:
-    """One record: its title, its status in lower case (empty if it names none), and its whole text."""
+    """One record: its title, its status in lower case (empty if it names none), and the rest of its text."""
 
     title: str
     status: str
@@ -34,5 +35,5 @@ def parse_adr(text: str, name: str) -> Adr:
     return Adr(
         title=title[1].strip() if title else name,
         status=status[1].strip(" *_.").lower() if status else "",
-        text=text.strip(),
+        text=_BLANK_LINES.sub("\n", _STATUS_SECTION.sub("", _TITLE.sub("", text, count=1), count=1)).strip(),
     )

@@ -1,0 +1,39 @@
+"""`scrum-master run`"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from langgraph_scrum_master.cli import show
+from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
+
+WIDTH = 118
+
+
+def run(
+    svg: Annotated[Path | None, typer.Option(help="Draw what is shown into this SVG file too.")] = None,
+) -> None:
+    """Run the example team twice, without and with its scrum master, and show what the difference is.
+
+    The agents' models are scripted and the memory lives in the process: no network, no keys, nothing is left behind.
+    """
+    console = Console(record=svg is not None, width=WIDTH if svg else None)
+    with console.status("Filling the team's memory …"):
+        from langgraph_scrum_master.memory.chroma import ChromaMemory
+
+        team = load_team()
+        memory = asyncio.run(team.remember(ChromaMemory()))
+    with console.status("Running the team without and with its scrum master …"):
+        alone = play(team, None)
+        helped = play(team, team.scrum_master(memory, clock=lambda: FROZEN))
+    show.comparison(console, team.TASK, alone, helped)
+    if svg is not None:
+        svg.parent.mkdir(parents=True, exist_ok=True)
+        svg.write_text(show.drawing(console), encoding="utf-8")
+    if alone.passed or not helped.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,251 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from builders import NOW, a_state, says
+from langgraph_scrum_master import ContextGap, InjectionConfig, Observation, ScrumMaster
+from langgraph_scrum_master.detect.gap import gap
+from langgraph_scrum_master.observe import observe
+
+
+def gaps(state: dict[str, Any], **config: Any) -> tuple[ContextGap, ...]:
+    return ScrumMaster(config=InjectionConfig(**config)).detect(state)
+
+
+def reasons(state: dict[str, Any], **config: Any) -> list[str]:
+    return [gap.reason for gap in gaps(state, **config)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I cannot proceed without the schema.",
+        "Blocked: the spec does not say which database to use.",
+        "Please provide the API contract.",
+        "Which database do we use?",
+        "Could you clarify the retry policy?",
+        "I need more context on the retry policy before I can implement this.",
+        "What do you mean by idempotent?",
+        "Not sure which queue the events go to.",
+        "The requirement is unclear.",
+    ],
+)
+def test_a_request_for_information_is_a_gap_in_any_wording(text: str) -> None:
+    (found,) = gaps(a_state(("user", "Build it."), ("dev", text)))
+
+    assert (found.agent, found.reason, found.confidence) == ("dev", "clarification_requested", 0.9)
+    assert found.indicators == ("open_question@m1",)
+    assert found.context_query in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No missing information remains.",
+        "Nothing is unclear any more, I am no longer blocked.",
+        "Done. Let me know if you need anything else.",
+        "Shall we proceed? Do you agree?",
+        "Why did it fail? Because the port was taken. I fixed it.",
+        'The page says "Which country are you from?" and nothing more.',
+        "```python\nx = a if b else c  # why? which? what?\n```",
+        "See https://example.org/search?q=a&b=c?d for the results.",
+        "All tests pass, the story is implemented.",
+        "Would you like me to proceed with the deployment?",
+    ],
+)
+def test_what_only_looks_like_a_question_is_none(text: str) -> None:
+    assert gaps(a_state(("user", "Build it."), ("dev", text))) == ()
+
+
+def test_a_persons_task_and_a_tools_output_are_no_gaps() -> None:
+    assert gaps(a_state(("user", "Which database should we use? Please provide a comparison."))) == ()
+    assert gaps({"messages": [{"role": "tool", "content": "Which file? Please provide a path.", "name": "bash"}]}) == ()
+
+
+def test_the_gap_is_the_askers_whoever_is_at_turn() -> None:
+    (found,) = gaps(a_state(("dev", "Which database do we use?"), current_agent="tester"))
+
+    assert found.agent == "dev"
+
+
+def test_a_message_marked_by_its_agent_is_a_gap() -> None:
+    marked = says("dev", "Working on the orders table", additional_kwargs={"clarification_needed": True})
+
+    assert reasons({"messages": [marked]}) == ["clarification_requested"]
+
+
+def test_the_states_own_cycle_analysis_is_read() -> None:
+    analysis = {
+        "circular_detected": True,
+        "patterns_found": [
+            {"agents_involved": ["dev", "tester"], "topic": "login timeout", "exchange_count": 5, "severity": "medium"}
+        ],
+    }
+
+    (found,) = gaps(a_state(current_agent="dev", cycle_analysis=analysis))
+
+    assert (found.reason, found.confidence, found.context_query) == ("circular_logic", 0.8, "login timeout")
+    assert gaps(a_state(cycle_analysis={"circular_detected": False})) == ()
+
+
+def test_the_same_turn_again_and_again_is_a_cycle() -> None:
+    again = [("dev", "I will rerun the migration."), ("tester", "The migration failed with the same lock.")] * 3
+
+    assert reasons(a_state(*again)) == ["circular_logic", "circular_logic"]
+
+
+def test_the_same_call_with_the_same_arguments_is_a_cycle_and_with_new_ones_is_not() -> None:
+    def call(**arguments: Any) -> AIMessage:
+        return says("dev", "", tool_calls=[{"name": "read_file", "args": arguments, "id": "c"}])
+
+    assert reasons({"messages": [call(path="a.py")] * 3}) == ["circular_logic"]
+    assert reasons({"messages": [call(path=f"{i}.py") for i in range(6)]}) == []
+
+
+def test_a_cycle_that_an_agent_has_left_is_none() -> None:
+    again = [("dev", "I will rerun the migration.")] * 3
+
+    assert reasons(a_state(*again, ("dev", "It went through, on to the next story."))) == []
+
+
+def timed(*seconds: float) -> dict[str, Any]:
+    at = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    messages = [says("user_proxy", "go", additional_kwargs={"timestamp": at.isoformat()})]
+    for i, taken in enumerate(seconds):
+        at += timedelta(seconds=taken)
+        messages.append(says("dev", f"step {i} is done", additional_kwargs={"timestamp": at.isoformat()}))
+    return {"messages": messages}
+
+
+def test_a_turn_far_over_the_agents_own_usual_is_a_gap() -> None:
+    (found,) = gaps(timed(10, 12, 9, 11, 10, 60))
+
+    assert (found.agent, found.reason, found.confidence) == ("dev", "long_cycle_time", 0.6)
+    assert found.indicators == ("took 60 s, usually 10 s@#6",)
+
+
+def test_an_ordinary_turn_and_too_few_samples_are_no_gap() -> None:
+    assert gaps(timed(10, 12, 9, 11, 10, 15)) == ()
+    assert gaps(timed(10, 60)) == ()
+
+
+def test_health_figures_in_the_state_fire_with_two_agents_because_the_sample_is_left_out() -> None:
+    health = {"metrics": {"agent_cycle_times": {"dev": 100.0, "tester": 20.0}}}
+
+    assert reasons(a_state(current_agent="dev", health_status=health)) == ["long_cycle_time"]
+    assert reasons(a_state(current_agent="tester", health_status=health)) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({"gate_blocked": True, "gate_failure": "missing_context: the retention period is not specified"}, 1),
+        ({"gate_blocked": True, "gate_failure": "Test coverage 61 % is below the threshold of 80 %"}, 0),
+        ({"gate_blocked": False, "gate_failure": "the retention period is not specified"}, 0),
+        ({"gate_results": [{"gate_name": "arch", "passed": False, "reason": "No ADR covers the store"}]}, 1),
+        (
+            {
+                "gate_results": [
+                    {"gate_name": "arch", "passed": False, "reason": "No ADR covers the store"},
+                    {"gate_name": "arch", "passed": True, "reason": "ok"},
+                ]
+            },
+            0,
+        ),
+    ],
+)
+def test_a_gate_is_a_gap_only_if_it_wants_information(keys: dict[str, Any], expected: int) -> None:
+    found = gaps(a_state(current_agent="dev", **keys))
+
+    assert [(g.reason, g.confidence, g.agent) for g in found] == [("gate_failure", 0.85, "dev")] * expected
+
+
+@pytest.mark.parametrize("flag", ["the API contract", ["the API contract"], {"the API contract": True}])
+def test_a_missing_context_flag_in_the_state_is_a_gap(flag: object) -> None:
+    (found,) = gaps(a_state(current_agent="dev", missing_context=flag))
+
+    assert (found.reason, found.confidence, found.context_query) == ("explicit_flag", 0.95, "the API contract")
+
+
+@pytest.mark.parametrize("flag", [None, False, "", [], {}])
+def test_an_empty_flag_is_no_gap(flag: object) -> None:
+    assert gaps(a_state(current_agent="dev", missing_context=flag)) == ()
+
+
+def test_calling_request_context_is_a_gap() -> None:
+    call = {"name": "request_context", "args": {"need": "the retention period of keys"}, "id": "c"}
+
+    (found,) = gaps({"messages": [says("dev", "", tool_calls=[call])]})
+
+    assert (found.reason, found.context_query) == ("explicit_flag", "the retention period of keys")
+
+
+def test_what_a_handoff_requires_and_the_state_lacks_is_a_gap_of_its_target_before_it_speaks() -> None:
+    handoff = {"source_agent": "pm", "target_agent": "dev", "required_context": ["current_story", "code_patterns"]}
+
+    (found,) = gaps(a_state(("pm", "Over to dev."), handoff_context=handoff, current_story="PAY-42"))
+
+    assert (found.agent, found.reason, found.missing) == ("dev", "explicit_flag", ("code_patterns",))
+    assert found.context_query == "code patterns"
+    assert gaps(a_state(("dev", "I have started."), handoff_context=handoff)) == ()
+
+
+def test_requirements_can_be_configured_per_agent() -> None:
+    state = a_state(("pm", "Over to dev."), handoff_context={"target_agent": "dev"})
+
+    assert gaps(state) == ()
+    assert reasons(state, requirements={"dev": ["architecture_decisions"]}) == ["explicit_flag"]
+
+
+def test_all_gaps_are_found_the_most_confident_first() -> None:
+    state = a_state(
+        ("dev", "Which database do we use?"),
+        current_agent="tester",
+        missing_context="the test data",
+        gate_blocked=True,
+        gate_failure="the retention period is not specified",
+        cycle_analysis={"circular_detected": True, "patterns_found": [{"topic": "login"}]},
+    )
+
+    assert [(g.agent, g.reason) for g in gaps(state)] == [
+        ("tester", "explicit_flag"),
+        ("dev", "clarification_requested"),
+        ("tester", "gate_failure"),
+        ("tester", "circular_logic"),
+    ]
+
+
+def test_the_same_evidence_gives_the_same_id_and_other_evidence_another() -> None:
+    first, again = (gaps(a_state(("dev", "Which database do we use?")))[0] for _ in range(2))
+    other = gaps(a_state(("user", "x"), ("dev", "Which database do we use?")))[0]
+
+    assert first.gap_id == again.gap_id != other.gap_id
+
+
+def test_users_add_detectors_of_their_own() -> None:
+    def silence(observation: Observation) -> Iterator[ContextGap]:
+        if not observation.turns:
+            yield gap(
+                observation, agent="dev", reason="explicit_flag", query="?", confidence=1, indicators=("silence",)
+            )
+
+    assert [g.indicators for g in ScrumMaster(detectors=[silence]).detect({"messages": []})] == [("silence",)]
+
+
+@pytest.mark.parametrize("messages", [None, "text", 7, {"a": 1}, [None, 3, {}], [[]]])
+def test_malformed_messages_are_no_gap(messages: object) -> None:
+    assert gaps({"messages": messages}) == ()
+
+
+def test_observing_changes_nothing_in_the_state() -> None:
+    state = a_state(("dev", "Which database do we use?"), current_agent="dev")
+    before = repr(state)
+
+    observe(state, now=NOW)
+
+    assert repr(state) == before

@@ -1,0 +1,346 @@
+from __future__ import annotations
+
+import asyncio
+import operator
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
+
+from builders import DECISION, QUESTION, Given, a_context, says
+from langgraph_scrum_master import (
+    ChromaMemory,
+    ContextGap,
+    Decision,
+    GraphError,
+    InjectionConfig,
+    Observation,
+    ScrumMaster,
+    ScrumMasterState,
+    ScrumMasterWarning,
+    StoreMemory,
+    context_for,
+)
+
+
+class State(MessagesState, ScrumMasterState):
+    handoff_context: dict[str, Any]
+
+
+class Team:
+    """A developer that asks until it is told, and what it was told."""
+
+    def __init__(self) -> None:
+        self.prompts: list[str] = []
+
+    def dev(self, state: State) -> dict[str, Any]:
+        self.prompts.append(context_for(state, "dev"))
+        answer = "Done: the keys go into Redis." if DECISION in self.prompts[-1] else QUESTION
+        return {"messages": [says("dev", answer)]}
+
+
+def route(state: State) -> str:
+    return END if "Done" in state["messages"][-1].text else "dev"
+
+
+def a_builder(team: Team, master: ScrumMaster, node: Any = None) -> StateGraph[State, None, State, State]:
+    builder = StateGraph(State)
+    builder.add_node("dev", team.dev)
+    builder.add_node("scrum_master", node or master.node)
+    builder.add_edge(START, "dev")
+    builder.add_edge("dev", "scrum_master")
+    builder.add_conditional_edges("scrum_master", route, ["dev", END])
+    return builder
+
+
+@pytest.fixture
+async def memory() -> ChromaMemory:
+    memory = ChromaMemory()
+    await memory.store_decision(Decision(id="D-104", agent_type="architect", context=DECISION))
+    return memory
+
+
+START_STATE: Any = {"messages": [HumanMessage("Build PAY-42.")]}
+LIMITED: Any = {"recursion_limit": 8}
+
+
+@pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+async def test_the_next_agents_prompt_holds_the_decision(memory: ChromaMemory, way: str) -> None:
+    team = Team()
+    graph = a_builder(team, ScrumMaster(memory=memory)).compile()
+
+    match way:
+        case "invoke":
+            await asyncio.to_thread(graph.invoke, START_STATE, LIMITED)
+        case "ainvoke":
+            await graph.ainvoke(START_STATE, LIMITED)
+        case "stream":
+            await asyncio.to_thread(lambda: list(graph.stream(START_STATE, LIMITED)))
+        case _:
+            [update async for update in graph.astream(START_STATE, LIMITED)]
+
+    assert len(team.prompts) == 2
+    assert team.prompts[0] == ""
+    assert DECISION in team.prompts[1]
+
+
+def test_the_same_graph_without_a_memory_never_gets_there() -> None:
+    team = Team()
+
+    with pytest.raises(Exception, match="Recursion limit"):
+        a_builder(team, ScrumMaster()).compile().invoke(START_STATE, LIMITED)
+
+    assert set(team.prompts) == {""}
+
+
+async def test_the_result_in_the_state_is_frozen_and_complete(memory: ChromaMemory) -> None:
+    end = await a_builder(Team(), ScrumMaster(memory=memory)).compile().ainvoke(START_STATE, LIMITED)
+
+    result = end["injection_result"]
+    assert result.injected
+    assert [context.content for context in result.contexts_retrieved] == [DECISION]
+    assert end["injected_context"] is None
+    assert [record.status for record in end["injection_history"]] == ["injected"]
+    assert "dev lacks context" in end["sm_output"].processing_notes
+    with pytest.raises(AttributeError):
+        result.injected = False
+
+
+async def test_the_node_serves_as_a_coroutine_with_a_timeout(memory: ChromaMemory) -> None:
+    team, master = Team(), ScrumMaster(memory=memory)
+    builder = StateGraph(State)
+    builder.add_node("dev", team.dev)
+    builder.add_node(master.async_node, timeout=30.0)
+    builder.add_edge(START, "dev")
+    builder.add_edge("dev", "scrum_master")
+    builder.add_conditional_edges("scrum_master", route, ["dev", END])
+    master.check(builder)
+
+    await builder.compile().ainvoke(START_STATE, LIMITED)
+
+    assert DECISION in team.prompts[1]
+
+
+async def test_without_a_memory_the_graphs_own_store_serves() -> None:
+    store, team = InMemoryStore(), Team()
+    await StoreMemory(store).store_decision(Decision(agent_type="architect", context=DECISION))
+
+    await a_builder(team, ScrumMaster()).compile(store=store).ainvoke(START_STATE, LIMITED)
+
+    assert DECISION in team.prompts[1]
+
+
+async def test_another_namespaces_memory_in_the_graphs_store_is_not_seen() -> None:
+    store, team = InMemoryStore(), Team()
+    await StoreMemory(store, namespace="other").store_decision(Decision(agent_type="architect", context=DECISION))
+    master = ScrumMaster(config=InjectionConfig(namespace="mine"))
+
+    with pytest.raises(Exception, match="Recursion limit"):
+        await a_builder(team, master).compile(store=store).ainvoke(START_STATE, LIMITED)
+
+    assert set(team.prompts) == {""}
+
+
+async def test_delivered_as_a_message_it_stands_in_the_history_tagged_as_ours(memory: ChromaMemory) -> None:
+    master = ScrumMaster(memory=memory, config=InjectionConfig(deliver="message"))
+
+    end = await a_builder(Team(), master).compile().ainvoke(START_STATE, LIMITED)
+
+    (ours,) = [message for message in end["messages"] if message.additional_kwargs.get("lc_source") == "scrum_master"]
+    assert DECISION in ours.text
+    assert ours.type == "human"
+    assert [message.type for message in end["messages"]] == ["human", "ai", "human", "ai"]
+
+
+def test_no_message_is_put_between_a_tool_call_and_its_answer() -> None:
+    call = {"name": "request_context", "args": {"need": "the key store"}, "id": "c1"}
+    master = ScrumMaster(sources=[Given(a_context())], config=InjectionConfig(deliver="message"))
+
+    update = master.node.invoke({"messages": [says("dev", "", tool_calls=[call])]})
+
+    assert "injected_context" in update
+    assert "messages" not in update
+
+
+async def test_what_happens_can_be_watched_as_it_happens(memory: ChromaMemory) -> None:
+    graph = a_builder(Team(), ScrumMaster(memory=memory)).compile()
+
+    events = [event async for event in graph.astream(START_STATE, LIMITED, stream_mode="custom")]
+
+    assert [event["event"] for event in events] == [
+        "scrum_master.gap",
+        "scrum_master.retrieved",
+        "scrum_master.injected",
+    ]
+    assert events[0]["agent"] == "dev"
+
+
+class Host(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+
+
+def test_a_graph_that_would_drop_our_keys_is_refused_with_the_keys_and_the_cure() -> None:
+    builder = StateGraph(Host)
+    builder.add_node("dev", lambda state: {})
+
+    with pytest.raises(GraphError, match=r"would drop 'injected_context', 'injection_result'.*Mix ScrumMasterState"):
+        ScrumMaster().check(builder)
+
+
+class Narrow(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+
+
+def test_a_graph_in_which_nobody_can_read_the_context_is_warned_of() -> None:
+    def blind(state: Narrow) -> dict[str, Any]:
+        return {}
+
+    master = ScrumMaster()
+    builder = StateGraph(State)
+    builder.add_node(master.node)
+    builder.add_node("dev", blind)
+
+    with pytest.warns(ScrumMasterWarning, match="no node of the graph can receive the context"):
+        master.check(builder)
+
+
+def test_a_good_graph_passes_the_check() -> None:
+    master = ScrumMaster()
+
+    master.check(a_builder(Team(), master))
+
+
+class OtherTypes(ScrumMasterState):
+    messages: Annotated[list[Any], operator.add]
+    decisions: dict[str, int]
+
+
+def test_a_hosts_keys_of_other_types_do_no_harm() -> None:
+    def dev(state: OtherTypes) -> dict[str, Any]:
+        return {"messages": [says("dev", QUESTION)], "decisions": {"count": 3}}
+
+    builder = StateGraph(OtherTypes)
+    builder.add_node("dev", dev)
+    builder.add_node(ScrumMaster(sources=[Given(a_context())]).node)
+    builder.add_edge(START, "dev")
+    builder.add_edge("dev", "scrum_master")
+
+    end = builder.compile().invoke({"messages": [], "decisions": {}})
+
+    assert end["decisions"] == {"count": 3}
+    assert end["injection_result"].injected
+
+
+def parallel(first: ScrumMaster, second: ScrumMaster) -> Any:
+    builder = StateGraph(State)
+    builder.add_node(
+        "ask",
+        lambda state: {
+            "messages": [says("dev", QUESTION, id="q1"), says("pm", QUESTION + " Please tell me.", id="q2")]
+        },
+    )
+    builder.add_node("one", first.node)
+    builder.add_node("two", second.node)
+    builder.add_edge(START, "ask")
+    for name in ("one", "two"):
+        builder.add_edge("ask", name)
+    return builder.compile()
+
+
+def only(agent: str) -> Callable[[Observation], list[ContextGap]]:
+    from langgraph_scrum_master.detect.gap import gap
+
+    def detector(observation: Observation) -> list[ContextGap]:
+        return [
+            gap(observation, agent=agent, reason="explicit_flag", query="key store", confidence=1, indicators=(agent,))
+        ]
+
+    return detector
+
+
+def test_two_scrum_masters_in_one_step_lose_nothing() -> None:
+    source = Given(a_context())
+    graph = parallel(
+        ScrumMaster(sources=[source], detectors=[only("dev")]), ScrumMaster(sources=[source], detectors=[only("pm")])
+    )
+
+    end = graph.invoke(START_STATE)
+
+    assert DECISION in context_for(end, "dev")
+    assert DECISION in context_for(end, "pm")
+
+
+def test_the_same_scrum_master_twice_in_one_step_is_one() -> None:
+    master = ScrumMaster(sources=[Given(a_context())])
+
+    end = parallel(master, master).invoke(START_STATE)
+
+    assert len([record for record in end["injection_history"] if record.status == "injected"]) == 1
+
+
+def test_a_subgraph_that_returns_its_whole_state_doubles_nothing() -> None:
+    inner_builder = StateGraph(State)
+    inner_builder.add_node("dev", Team().dev)
+    inner_builder.add_node(ScrumMaster(sources=[Given(a_context())]).node)
+    inner_builder.add_edge(START, "dev")
+    inner_builder.add_edge("dev", "scrum_master")
+    inner = inner_builder.compile()
+    outer = StateGraph(State)
+    outer.add_node("team", inner)
+    outer.add_node("again", inner)
+    outer.add_edge(START, "team")
+    outer.add_edge("team", "again")
+
+    end = outer.compile().invoke(START_STATE)
+
+    assert end["messages"][-1].text.startswith("Done")
+    assert [record.status for record in end["injection_history"]] == ["injected"]
+
+
+def test_a_failure_inside_is_recorded_and_the_graph_goes_on(logged: list[dict[str, Any]]) -> None:
+    def broken(observation: Observation) -> list[ContextGap]:
+        raise ZeroDivisionError("a detector's bug")
+
+    builder = StateGraph(State)
+    builder.add_node(ScrumMaster(detectors=[broken]).node)
+    builder.add_node("dev", lambda state: {"messages": [says("dev", "Done.")]})
+    builder.add_edge(START, "scrum_master")
+    builder.add_edge("scrum_master", "dev")
+
+    end = builder.compile().invoke(START_STATE)
+
+    assert end["messages"][-1].text == "Done."
+    assert end["sm_output"].processing_notes == "failed, the graph goes on: ZeroDivisionError: a detector's bug"
+    assert [entry["event"] for entry in logged] == ["scrum_master.failed"]
+
+
+def test_an_interrupt_raised_in_a_detector_passes_through() -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    def asks_a_person(observation: Observation) -> list[ContextGap]:
+        interrupt("which store?")
+        return []
+
+    builder = StateGraph(State)
+    builder.add_node(ScrumMaster(detectors=[asks_a_person]).node)
+    builder.add_edge(START, "scrum_master")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "t"}}
+
+    stopped = graph.invoke(START_STATE, thread)
+    graph.invoke(Command(resume="Redis"), thread)
+
+    assert [each.value for each in stopped["__interrupt__"]] == ["which store?"]
+    assert graph.get_state(thread).next == ()
+
+
+def test_the_node_can_be_called_outside_a_graph() -> None:
+    update = ScrumMaster(sources=[Given(a_context())]).node.invoke({"messages": [AIMessage(QUESTION, name="dev")]})
+
+    assert update["injection_result"].injected

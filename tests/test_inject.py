@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from builders import DECISION, Given, a_context, a_gap, a_result, a_state
+from langgraph_scrum_master import InjectionConfig, InjectionResult, ScrumMaster, context_for, injection_update
+from langgraph_scrum_master.inject import step_update
+from langgraph_scrum_master.observe import observe
+from langgraph_scrum_master.state import merge_payloads, merge_records
+
+ASKS = ("dev", "Which store do we use?")
+
+
+def after(state: dict[str, Any], update: dict[str, Any]) -> dict[str, Any]:
+    """The state as the graph's reducers make it."""
+    reduced = dict(update)
+    if "injected_context" in update:
+        reduced["injected_context"] = merge_payloads(state.get("injected_context"), update["injected_context"])
+    if "injection_history" in update:
+        reduced["injection_history"] = merge_records(state.get("injection_history", []), update["injection_history"])
+    return state | reduced
+
+
+def step(state: dict[str, Any], **options: Any) -> tuple[dict[str, Any], InjectionResult | None]:
+    """One step of a scrum master that has the decision."""
+    master = ScrumMaster(sources=[Given(a_context())], clock=lambda: 0.0, **options)
+    update = master.node.invoke(state)
+    return after(state, update), update.get("injection_result")
+
+
+def test_the_payload_names_its_agent_and_holds_text_sources_and_sizes() -> None:
+    payload = injection_update(a_result(), a_state(ASKS))["injected_context"]
+
+    assert (payload["agent"], payload["gap_id"], payload["reason"]) == ("dev", "gap-1", "clarification_requested")
+    assert DECISION in payload["text"]
+    assert payload["sources"] == {"memory": 1}
+    assert payload["contexts"][0]["relevance_score"] == 0.9
+    assert payload["total_context_size"] == 100
+
+
+def test_the_text_stands_once_in_the_update() -> None:
+    update = ScrumMaster(sources=[Given(a_context())]).node.invoke(a_state(ASKS))
+
+    assert update["injected_context"]["text"].count(DECISION) == 1
+    assert update["injection_result"].text == ""
+    assert DECISION not in repr(update["sm_output"]) + repr(update["injection_history"])
+
+
+def test_the_account_of_a_step_says_what_was_observed_and_decided() -> None:
+    state = a_state(("pm", "Over to dev."), ASKS, gate_blocked=True, gate_failure="coverage too low")
+
+    account = ScrumMaster(sources=[Given(a_context())]).node.invoke(state)["sm_output"]
+
+    assert (account.current_agent, account.gate_blocked, account.circular_logic_detected) == ("dev", True, False)
+    assert account.recent_exchanges == ("pm→dev",)
+    assert account.injection_result.status == "injected"
+    assert "dev lacks context (clarification_requested, 0.90): gave it 1 contexts" in account.processing_notes
+
+
+@pytest.mark.parametrize(
+    ("handoff", "target"),
+    [
+        ({"source_agent": "pm", "target_agent": "dev", "required_context": ["key_store"]}, "handoff_context"),
+        ({"source_agent": "pm", "target_agent": "tester"}, "injected_context"),
+        (None, "injected_context"),
+    ],
+)
+def test_context_goes_into_a_pending_handoff_to_the_agent_it_is_for(handoff: Any, target: str) -> None:
+    state = a_state(
+        ("pm", "Over to you."), handoff_context=handoff, current_agent="dev", missing_context="the key store"
+    )
+
+    state, result = step(state)
+
+    assert result is not None
+    assert result.injection_target == target
+    assert DECISION in context_for(state, "dev")
+    assert (state.get("injected_context") is None) == (target == "handoff_context")
+
+
+def test_a_handoff_is_extended_under_one_key_and_cleared_of_it_again() -> None:
+    handoff = {"target_agent": "dev", "required_context": ["key_store"], "priority": 1}
+    state, _ = step(a_state(("pm", "Over to you."), handoff_context=handoff))
+
+    assert {k: v for k, v in state["handoff_context"].items() if k != "injected_context"} == handoff
+
+    state["messages"] = [*state["messages"], *a_state(("dev", "Thanks, it is Redis then."))["messages"]]
+    state, _ = step(state)
+    assert state["handoff_context"] == handoff
+
+
+def test_a_handoff_that_is_no_dict_is_left_alone() -> None:
+    class Handoff:
+        target_agent = "dev"
+        required_context = ("key_store",)
+
+    handoff = Handoff()
+
+    state, result = step(a_state(("pm", "Over to you."), handoff_context=handoff))
+
+    assert result is not None
+    assert result.injection_target == "injected_context"
+    assert state["handoff_context"] is handoff
+
+
+def test_the_payload_is_cleared_once_its_agent_has_spoken_and_not_before() -> None:
+    state, _ = step(a_state(ASKS))
+
+    state["messages"] = [*state["messages"], *a_state(("x", ""), ("tester", "Tests are ready."))["messages"][1:]]
+    state, _ = step(state)
+    assert DECISION in context_for(state, "dev")
+
+    state["messages"] = [
+        *state["messages"],
+        *a_state(("x", ""), ("x", ""), ("dev", "It is Redis then."))["messages"][2:],
+    ]
+    state, _ = step(state)
+    assert state["injected_context"] is None
+    assert context_for(state, "dev") == ""
+
+
+def test_a_history_that_was_cut_does_not_keep_the_payload_for_ever() -> None:
+    state, _ = step(a_state(ASKS))
+
+    state["messages"] = [{"role": "assistant", "name": "dev", "content": "It is Redis then.", "id": "later"}]
+    state, _ = step(state)
+
+    assert state["injected_context"] is None
+
+
+def test_the_same_question_is_served_once() -> None:
+    state, first = step(a_state(ASKS))
+    state, second = step(state)
+
+    assert first is not None
+    assert second is None
+
+
+def test_what_was_injected_before_is_not_injected_again_for_a_new_question() -> None:
+    state, _ = step(a_state(ASKS))
+    asks_again = ("dev", "Thanks. How long do we keep them in that store?")
+    state["messages"] = [*state["messages"], *a_state(("x", ""), asks_again)["messages"][1:]]
+
+    state, result = step(state)
+
+    assert result is not None
+    assert not result.injected
+    assert [drop.why for drop in result.dropped] == ["already_seen"]
+
+
+def test_what_an_agent_no_longer_sees_may_be_given_to_it_again() -> None:
+    state, _ = step(a_state(ASKS))
+    talk = [("tester", f"Step {i} of the test plan is done.") for i in range(60)]
+    state["messages"] = a_state(ASKS, ("dev", "It is Redis then."), *talk, ("dev", "Which store was it again?"))[
+        "messages"
+    ]
+
+    state, result = step(state)
+
+    assert result is not None
+    assert result.injected
+
+
+def test_a_need_that_nothing_meets_is_given_up_after_the_configured_attempts() -> None:
+    state = a_state(ASKS)
+    tries = 0
+    for _ in range(6):
+        update = ScrumMaster(config=InjectionConfig(max_attempts=2)).node.invoke(state)
+        tries += "injection_result" in update
+        state = after(state, update)
+
+    assert tries == 2
+    assert [(record.status, record.attempts) for record in state["injection_history"]] == [("abstained", 2)]
+
+
+def test_several_gaps_are_served_one_a_step_and_the_others_wait_in_the_history() -> None:
+    state, first = step(a_state(ASKS, current_agent="tester", missing_context="the test data"))
+
+    assert first is not None
+    assert [gap.agent for gap in first.pending] == ["dev"]
+    assert [(r.agent, r.status) for r in state["injection_history"]] == [("tester", "injected"), ("dev", "pending")]
+
+    state, second = step(state)
+    assert second is not None
+    assert second.gap.agent == "dev"
+    assert DECISION in context_for(state, "tester")
+    assert DECISION in context_for(state, "dev")
+    assert [record.status for record in state["injection_history"]] == ["injected", "injected"]
+
+
+def test_a_healthy_step_writes_nothing() -> None:
+    state = a_state(("user", "Build it."), ("dev", "Done, all tests pass."))
+
+    assert ScrumMaster().node.invoke(state) == {}
+    assert step_update(state, observe(state, now=""), (), None) == {}
+
+
+def test_an_abstaining_result_writes_no_payload() -> None:
+    update = injection_update(replace(a_result(), injected=False, contexts_retrieved=(), text=""), {})
+
+    assert "injected_context" not in update
+    assert [record.status for record in update["injection_history"]] == ["abstained"]
+    assert a_gap().gap_id == update["injection_history"][0].gap_id

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from builders import NOW, Given, a_context, a_gap, texts
+from langgraph_scrum_master import InjectionConfig, Query, RetrievedContext, ScrumMaster
+from langgraph_scrum_master.pipeline import Pipeline
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.retrieve import retrieve
+
+QUERY = Query(text="which store?", agent="dev", now=NOW)
+ASKING: dict[str, Any] = {
+    "messages": [{"role": "assistant", "name": "dev", "content": "Which store do we use?", "id": "q"}]
+}
+
+
+class Failing:
+    name = "failing"
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        raise ConnectionError("no route to memory")
+
+
+class Hanging:
+    name = "hanging"
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        await asyncio.sleep(60)
+        return ()
+
+
+class HangingInAThread:
+    name = "stuck"
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        await asyncio.to_thread(time.sleep, 1.5)
+        return ()
+
+
+async def test_a_failing_and_a_late_source_are_recorded_and_the_rest_goes_on() -> None:
+    found, failures = await retrieve(QUERY, {}, [Failing(), Given(a_context()), Hanging()], deadline=0.05)
+
+    assert texts(found) == [a_context().content]
+    assert [(failure.source, failure.error) for failure in failures] == [
+        ("failing", "ConnectionError: no route to memory"),
+        ("hanging", "late: no answer within 0.05 s"),
+    ]
+
+
+async def test_contexts_of_all_sources_come_best_first() -> None:
+    weak, strong = a_context("weak", 0.2), a_context("strong", 0.9)
+
+    found, _ = await retrieve(QUERY, {}, [Given(weak, name="a"), Given(strong, name="b")], deadline=1)
+
+    assert texts(found) == ["strong", "weak"]
+
+
+def test_a_source_stuck_in_a_thread_does_not_hold_up_evaluate() -> None:
+    master = ScrumMaster(sources=[HangingInAThread(), Given(a_context())], config=InjectionConfig(deadline=0.05))
+    started = time.monotonic()
+
+    result = master.evaluate(ASKING)
+
+    assert time.monotonic() - started < 1.0
+    assert result is not None
+    assert (result.injected, [failure.source for failure in result.failures]) == (True, ["stuck"])
+
+
+async def test_evaluate_works_inside_a_running_event_loop() -> None:
+    result = ScrumMaster(sources=[Given(a_context())]).evaluate(ASKING)
+
+    assert result is not None
+    assert result.injected
+
+
+async def test_sync_and_async_evaluation_agree() -> None:
+    master = ScrumMaster(sources=[Given(a_context())], clock=lambda: 0.0)
+
+    assert master.evaluate(ASKING) == await master.aevaluate(ASKING)
+
+
+@pytest.mark.parametrize(
+    ("contexts", "why"),
+    [
+        ((a_context(score=0.69),), "below_bar"),
+        ((a_context("Which store do we use?"),), "already_seen"),
+        ((a_context("one and the same thing"), a_context("One and the same thing!", 0.8)), "duplicate"),
+        (tuple(a_context(f"thing number {i} of its own kind", 0.9) for i in range(6)), "over_items"),
+        ((a_context("short"), a_context("word " * 3000, 0.8)), "over_budget"),
+    ],
+)
+def test_what_is_not_injected_is_recorded_with_the_reason(contexts: tuple[RetrievedContext, ...], why: str) -> None:
+    config = InjectionConfig(max_context_tokens=250)
+
+    result = ScrumMaster(sources=[Given(*contexts)], config=config).evaluate(ASKING)
+
+    assert result is not None
+    reasons = {drop.why for drop in result.dropped} | {"over_budget" for c in result.contexts_retrieved if c.truncated}
+    assert why in reasons
+    assert len(result.contexts_retrieved) + len(result.dropped) == len(contexts)
+
+
+def test_the_bar_itself_passes() -> None:
+    result = ScrumMaster(sources=[Given(a_context(score=0.7))]).evaluate(ASKING)
+
+    assert result is not None
+    assert result.injected
+
+
+def test_with_nothing_good_it_stays_silent_and_says_so() -> None:
+    result = ScrumMaster(sources=[Given(a_context(score=0.3))]).evaluate(ASKING)
+
+    assert result is not None
+    assert (result.injected, result.text, result.total_context_size) == (False, "", 0)
+    assert [drop.why for drop in result.dropped] == ["below_bar"]
+
+
+async def test_a_private_history_makes_messages_of_others_unseen() -> None:
+    said = {"role": "assistant", "name": "architect", "content": "The store for keys is Redis, as decided.", "id": "a"}
+    state: dict[str, Any] = {"messages": [said, *ASKING["messages"]]}
+    context = a_context("The store for keys is Redis, as decided.")
+
+    for window, kept in ((50, 0), (0, 1)):
+        pipeline = Pipeline(config=InjectionConfig(view_window=window), sources=(Given(context),))
+        finding = await pipeline.find(a_gap(context_query="Which store?"), pipeline.sight(state), None)
+        assert len(finding.contexts) == kept
+
+
+def test_a_given_source_replaces_its_namesake() -> None:
+    mine = Given(a_context(source="state"), name="state")
+
+    result = ScrumMaster(sources=[mine]).evaluate(ASKING)
+
+    assert result is not None
+    assert result.injected
+    assert [query.text for query in mine.queries] == ["Which store do we use?"]
