@@ -44,6 +44,7 @@ clean: ## remove the environment and all caches
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@echo "Setting up $(VENV) with the pinned versions: a minute or two, only this once."
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && \
 		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'; \

@@ -57,7 +57,7 @@ def test_the_account_of_a_step_says_what_was_observed_and_decided() -> None:
     assert (account.current_agent, account.gate_blocked, account.circular_logic_detected) == ("dev", True, False)
     assert account.recent_exchanges == ("pm→dev",)
     assert account.injection_result.status == "injected"
-    assert "dev lacks context (clarification_requested, 0.90): gave it 1 contexts" in account.processing_notes
+    assert "dev lacks context (clarification_requested, 0.90): gave it 1 context," in account.processing_notes
 
 
 @pytest.mark.parametrize(

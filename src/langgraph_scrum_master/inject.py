@@ -163,11 +163,16 @@ def _record(gap: ContextGap, status: RecordStatus) -> InjectionRecord:
 
 def _notes(result: InjectionResult) -> str:
     gap = result.gap
+    kept = _counted(len(result.contexts_retrieved), "context")
     outcome = (
-        f"gave it {len(result.contexts_retrieved)} contexts, {result.total_tokens} tokens, in {result.injection_target}"
+        f"gave it {kept}, {result.total_tokens} tokens, in {result.injection_target}"
         if result.injected
-        else f"found nothing worth its tokens among {len(result.dropped)} contexts"
+        else f"found nothing worth its tokens among {_counted(len(result.dropped), 'context')}"
     )
     failed = f"; failed: {', '.join(failure.source for failure in result.failures)}" if result.failures else ""
-    waiting = f"; {len(result.pending)} more gaps wait" if result.pending else ""
+    waiting = f"; {_counted(len(result.pending), 'more gap')} waiting" if result.pending else ""
     return f"{gap.agent} lacks context ({gap.reason}, {gap.confidence:.2f}): {outcome}{failed}{waiting}"
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

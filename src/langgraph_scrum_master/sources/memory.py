@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from langgraph_scrum_master.model import MemoryResult, Query, RetrievedContext
+from langgraph_scrum_master.model import Decision, MemoryResult, Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, State
 
 
@@ -33,7 +33,7 @@ class MemorySource:
                 metadata={"kind": "decision", "agent": hit.decision.agent_type, "type": hit.decision.decision_type},
                 retrieved_at=query.now,
                 key=hit.decision.id,
-                title=f"{hit.decision.id}, decision of {hit.decision.agent_type}",
+                title=_decision_title(hit.decision),
                 created_at=hit.decision.timestamp,
             )
             for hit in decisions
@@ -65,3 +65,8 @@ def _remembered(query: Query, result: MemoryResult) -> RetrievedContext:
         title=str(result.metadata.get("title", "")),
         created_at=str(result.metadata.get("created_at", "")),
     )
+
+
+def _decision_title(decision: Decision) -> str:
+    named = not decision.id.startswith("decision:")
+    return f"{decision.id}, decision of {decision.agent_type}" if named else f"Decision of {decision.agent_type}"

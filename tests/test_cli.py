@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from langgraph_scrum_master.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+COMMAND = str(Path(sys.executable).with_name("scrum-master"))
+
+
+def scrum_master(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, input=given)
+
+
+def test_without_a_command_it_teaches() -> None:
+    shown = CliRunner().invoke(app, [])
+
+    for command in ("run", "detect", "version"):
+        assert command in shown.output
+
+
+def test_the_version_is_the_installed_one() -> None:
+    assert scrum_master("version").stdout == version("langgraph-scrum-master") + "\n"
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+    """What `scrum-master run` printed and drew."""
+    picture = tmp_path_factory.mktemp("run") / "run.svg"
+    return scrum_master("run", "--svg", str(picture)), picture
+
+
+Played = tuple[subprocess.CompletedProcess[str], Path]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "Stopped at the step limit of 12",
+        "Gate passed",
+        "open_question@dev-1",
+        "clarification_requested, confidence 0.90",
+        "ADR-0012: Idempotency keys in Redis",
+        "not relevant enough",
+        "<injected_context",
+    ],
+)
+def test_run_shows_both_endings_the_gap_the_choice_and_the_text(played: Played, part: str) -> None:
+    done, _ = played
+
+    assert done.returncode == 0, done.stderr
+    assert part in done.stdout
+
+
+def test_the_picture_in_the_readme_is_what_run_draws(played: Played) -> None:
+    _, picture = played
+
+    committed = ROOT / "docs" / "images" / "run.svg"
+    assert picture.read_text(encoding="utf-8") == committed.read_text(encoding="utf-8"), "make picture draws it anew"
+
+
+STUCK = {"messages": [{"role": "assistant", "name": "dev", "content": "Which database do we use?", "id": "m1"}]}
+
+
+@pytest.mark.parametrize("state", [STUCK, STUCK["messages"]], ids=["state", "messages"])
+def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
+    (tmp_path / "state.json").write_text(json.dumps(state))
+
+    shown = scrum_master("detect", str(tmp_path / "state.json"))
+    (gap,) = json.loads(scrum_master("detect", "--json", str(tmp_path / "state.json")).stdout)
+
+    assert "dev" in shown.stdout
+    assert "open_question@m1" in shown.stdout
+    assert (gap["agent"], gap["reason"]) == ("dev", "clarification_requested")
+
+
+def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
+    done = scrum_master("detect", "-", given="{}")
+
+    assert (done.returncode, done.stdout) == (0, "No gap: nobody lacks context.\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "cannot read"),
+        ("{broken", "is not JSON"),
+        ("7", "must hold a JSON object (a state) or array (messages), got 7"),
+    ],
+)
+def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content: str | None, told: str) -> None:
+    path = tmp_path / "state.json"
+    if content is not None:
+        path.write_text(content)
+
+    done = scrum_master("detect", str(path))
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("scrum-master: ")
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import langgraph_scrum_master
+from langgraph_scrum_master import ConfigError
+
+
+def in_a_fresh_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env={**os.environ, **environment}
+    )
+
+
+def test_every_public_name_is_there_and_no_other_is_listed() -> None:
+    for name in langgraph_scrum_master.__all__:
+        assert getattr(langgraph_scrum_master, name) is not None
+
+    assert dir(langgraph_scrum_master) == sorted(langgraph_scrum_master.__all__)
+    assert len(set(langgraph_scrum_master.__all__)) == len(langgraph_scrum_master.__all__)
+
+
+def test_a_name_that_is_not_there_is_told() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'ScrumLord'"):
+        langgraph_scrum_master.ScrumLord  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("code", "not_loaded"),
+    [
+        (
+            "import langgraph_scrum_master",
+            ("langgraph", "langchain_core", "chromadb", "numpy", "pydantic", "structlog"),
+        ),
+        (
+            "from langgraph_scrum_master import ScrumMaster; ScrumMaster().detect({})",
+            ("langgraph", "chromadb", "numpy"),
+        ),
+        ("from langgraph_scrum_master import ScrumMaster; ScrumMaster().node", ("chromadb", "tokenizers")),
+        ("from langgraph_scrum_master import sm_node", ("chromadb", "tokenizers")),
+    ],
+)
+def test_heavy_packages_are_loaded_only_when_needed(code: str, not_loaded: tuple[str, ...]) -> None:
+    done = in_a_fresh_process(f"{code}\nimport sys\nprint([m for m in {not_loaded!r} if m in sys.modules])")
+
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_the_default_node_is_configured_from_the_environment_and_opens_nothing(tmp_path: Path) -> None:
+    code = "from langgraph_scrum_master import sm_node; print(type(sm_node).__name__)"
+
+    done = in_a_fresh_process(
+        code, SCRUM_MASTER_MEMORY_PATH=str(tmp_path / "m"), SCRUM_MASTER_AUDIT_LOG=str(tmp_path / "a")
+    )
+
+    assert done.stdout == "ScrumMasterNode\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bad_environment_is_refused_when_the_graph_is_built() -> None:
+    done = in_a_fresh_process("from langgraph_scrum_master import sm_node", SCRUM_MASTER_DEADLINE="soon")
+
+    assert done.returncode == 1
+    assert f"{ConfigError.__name__}: SCRUM_MASTER_DEADLINE must be a number, got 'soon'" in done.stderr
+
+
+def test_the_default_node_uses_the_environments_memory_and_audit_log(tmp_path: Path) -> None:
+    code = """
+import asyncio, os, json
+from langgraph_scrum_master import ChromaMemory, Decision, sm_node
+memory = ChromaMemory(os.environ["SCRUM_MASTER_MEMORY_PATH"])
+asyncio.run(memory.store_decision(Decision(agent_type="architect", context="We keep idempotency keys in Redis.")))
+asks = {"role": "assistant", "name": "dev", "content": "Where do we keep idempotency keys?"}
+update = sm_node.invoke({"messages": [asks]})
+print(update["injection_result"].contexts_retrieved[0].content)
+print(json.loads(open(os.environ["SCRUM_MASTER_AUDIT_LOG"]).read())["gap"]["agent"])
+"""
+
+    done = in_a_fresh_process(
+        code,
+        SCRUM_MASTER_MEMORY_PATH=str(tmp_path / "memory"),
+        SCRUM_MASTER_AUDIT_LOG=str(tmp_path / "logs" / "audit.jsonl"),
+    )
+
+    assert done.stdout.splitlines()[-2:] == ["We keep idempotency keys in Redis.", "dev"], done.stderr
