@@ -49,8 +49,6 @@ def load_team() -> ModuleType:
 
 def play(team: ModuleType, master: Any) -> Playback:
     """Run the team's graph until it ends or the step limit stops it."""
-    from langgraph.errors import GraphRecursionError
-
     graph = team.build(master).compile()
     steps: list[Step] = []
     result: InjectionResult | None = None
@@ -66,7 +64,7 @@ def play(team: ModuleType, master: Any) -> Playback:
             text = (wrote.get(CONTEXT_KEY) or {}).get("text", text)
             passed = wrote.get("gate_passed", passed)
         ending = steps[-1].said
-    except GraphRecursionError:
+    except RecursionError:
         ending = f"Stopped at the step limit of {team.STEP_LIMIT}: the developer never got its answer."
     return Playback(steps=tuple(steps), ending=ending, passed=passed, result=result, text=text)
 
