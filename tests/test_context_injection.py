@@ -101,7 +101,12 @@ async def test_injecting_changes_nothing_and_says_what_it_would_write() -> None:
     assert before == STUCK
     assert result.injected
     assert result.injection_target == "injected_context"
-    assert set(injection_update(result, STUCK)) == {"injection_result", "injection_history", "injected_context"}
+    assert set(injection_update(result, STUCK)) == {
+        "injection_result",
+        "injection_history",
+        "injected_context",
+        "sm_output",
+    }
 
 
 async def test_injecting_nothing_is_a_result_too() -> None:

@@ -104,7 +104,7 @@ async def test_the_result_in_the_state_is_frozen_and_complete(memory: ChromaMemo
 
     result = end["injection_result"]
     assert result.injected
-    assert [context.content for context in result.contexts_retrieved] == [DECISION]
+    assert [(context.key, context.size) for context in result.contexts_retrieved] == [("D-104", len(DECISION))]
     assert end["injected_context"] is None
     assert [record.status for record in end["injection_history"]] == ["injected"]
     assert "dev lacks context" in end["sm_output"].processing_notes
@@ -303,23 +303,47 @@ def test_a_subgraph_that_returns_its_whole_state_doubles_nothing() -> None:
     assert [record.status for record in end["injection_history"]] == ["injected"]
 
 
-def test_a_failure_inside_is_recorded_and_the_graph_goes_on(logged: list[dict[str, Any]]) -> None:
-    def broken(observation: Observation) -> list[ContextGap]:
-        raise ZeroDivisionError("a detector's bug")
+class Unreadable(dict[str, Any]):
+    """A host's value that fails when it is looked at."""
 
+    def get(self, key: str, default: Any = None) -> Any:
+        raise ZeroDivisionError("a host's bug")
+
+
+def test_a_failure_inside_is_recorded_and_the_graph_goes_on(logged: list[dict[str, Any]]) -> None:
     builder = StateGraph(State)
-    builder.add_node(ScrumMaster(detectors=[broken]).node)
+    builder.add_node("host", lambda state: {"handoff_context": Unreadable(a=1)})
+    builder.add_node(ScrumMaster().node)
     builder.add_node("dev", lambda state: {"messages": [says("dev", "Done.")]})
-    builder.add_edge(START, "scrum_master")
+    builder.add_edge(START, "host")
+    builder.add_edge("host", "scrum_master")
     builder.add_edge("scrum_master", "dev")
 
     end = builder.compile().invoke(START_STATE)
 
     assert end["messages"][-1].text == "Done."
-    assert end["sm_output"].processing_notes == "failed, the graph goes on: ZeroDivisionError: a detector's bug"
-    assert [entry["event"] for entry in logged] == ["scrum_master.failed"]
+    assert end["sm_output"].processing_notes == "failed, the graph goes on: ZeroDivisionError: a host's bug"
+    assert [entry["event"] for entry in logged] == ["observation.failed"]
 
 
+@pytest.mark.parametrize("clock", [lambda: float("nan"), lambda: 1 / 0], ids=["nan", "raises"])
+def test_even_a_broken_clock_does_not_fail_the_graph(clock: Callable[[], float]) -> None:
+    update = ScrumMaster(sources=[Given(a_context())], clock=clock).node.invoke({"messages": [says("dev", QUESTION)]})
+
+    assert "failed, the graph goes on" in update["sm_output"].processing_notes
+
+
+def test_a_broken_detector_is_told_and_the_others_go_on(logged: list[dict[str, Any]]) -> None:
+    def broken(observation: Observation) -> list[ContextGap]:
+        raise ZeroDivisionError("a detector's bug")
+
+    gaps = ScrumMaster(detectors=[broken]).detect({"messages": [says("dev", QUESTION)]})
+
+    assert [gap.reason for gap in gaps] == ["clarification_requested"]
+    assert [(entry["event"], entry["detector"]) for entry in logged] == [("detector.failed", "broken")]
+
+
+@pytest.mark.checkpoint
 def test_an_interrupt_raised_in_a_detector_passes_through() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 

@@ -7,7 +7,7 @@ import pytest
 
 from builders import DECISION, Given, a_context, a_gap, a_result, a_state
 from langgraph_scrum_master import InjectionConfig, InjectionResult, ScrumMaster, context_for, injection_update
-from langgraph_scrum_master.inject import step_update
+from langgraph_scrum_master.inject import state_update
 from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.state import merge_payloads, merge_records
 
@@ -44,9 +44,8 @@ def test_the_payload_names_its_agent_and_holds_text_sources_and_sizes() -> None:
 def test_the_text_stands_once_in_the_update() -> None:
     update = ScrumMaster(sources=[Given(a_context())]).node.invoke(a_state(ASKS))
 
-    assert update["injected_context"]["text"].count(DECISION) == 1
-    assert update["injection_result"].text == ""
-    assert DECISION not in repr(update["sm_output"]) + repr(update["injection_history"])
+    assert repr(update).count(DECISION) == 1
+    assert DECISION in update["injected_context"]["text"]
 
 
 def test_the_account_of_a_step_says_what_was_observed_and_decided() -> None:
@@ -87,7 +86,7 @@ def test_a_handoff_is_extended_under_one_key_and_cleared_of_it_again() -> None:
 
     assert {k: v for k, v in state["handoff_context"].items() if k != "injected_context"} == handoff
 
-    state["messages"] = [*state["messages"], *a_state(("dev", "Thanks, it is Redis then."))["messages"]]
+    state["messages"] = [*state["messages"], *a_state(("x", ""), ("dev", "Thanks, it is Redis then."))["messages"][1:]]
     state, _ = step(state)
     assert state["handoff_context"] == handoff
 
@@ -195,7 +194,8 @@ def test_a_healthy_step_writes_nothing() -> None:
     state = a_state(("user", "Build it."), ("dev", "Done, all tests pass."))
 
     assert ScrumMaster().node.invoke(state) == {}
-    assert step_update(state, observe(state, now=""), (), None) == {}
+    assert state_update(state, observe(state, now=""), None) == {}
+    assert injection_update(None, state) == {}
 
 
 def test_an_abstaining_result_writes_no_payload() -> None:

@@ -70,7 +70,14 @@ def test_only_a_window_of_the_history_is_looked_at() -> None:
     turns = read_turns([says("dev", str(i)) for i in range(WINDOW + 50)])
 
     assert len(turns) == WINDOW
-    assert (turns[0].text, turns[0].id) == ("50", "#50")
+    assert turns[0].text == "50"
+
+
+def test_a_message_without_an_id_is_known_again_in_a_cut_history() -> None:
+    history = [says("dev", "one"), says("dev", "two"), says("dev", "three")]
+
+    assert read_turns(history[1:])[0].id == read_turns(history)[1].id
+    assert read_turns([{"role": "assistant", "content": "x", "id": 7}])[0].id == "7"
 
 
 def test_handoffs_are_read_from_the_frameworks_tool_calls() -> None:

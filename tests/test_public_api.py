@@ -78,7 +78,7 @@ memory = ChromaMemory(os.environ["SCRUM_MASTER_MEMORY_PATH"])
 asyncio.run(memory.store_decision(Decision(agent_type="architect", context="We keep idempotency keys in Redis.")))
 asks = {"role": "assistant", "name": "dev", "content": "Where do we keep idempotency keys?"}
 update = sm_node.invoke({"messages": [asks]})
-print(update["injection_result"].contexts_retrieved[0].content)
+print("idempotency keys in Redis" in update["injected_context"]["text"])
 print(json.loads(open(os.environ["SCRUM_MASTER_AUDIT_LOG"]).read())["gap"]["agent"])
 """
 
@@ -88,4 +88,4 @@ print(json.loads(open(os.environ["SCRUM_MASTER_AUDIT_LOG"]).read())["gap"]["agen
         SCRUM_MASTER_AUDIT_LOG=str(tmp_path / "logs" / "audit.jsonl"),
     )
 
-    assert done.stdout.splitlines()[-2:] == ["We keep idempotency keys in Redis.", "dev"], done.stderr
+    assert done.stdout.splitlines()[-2:] == ["True", "dev"], done.stderr

@@ -49,7 +49,6 @@ def test_clearing_one_payload_keeps_what_another_scrum_master_wrote_in_the_same_
 
 def test_the_last_payload_cleared_leaves_nothing() -> None:
     assert merge_payloads(a_payload("gap-1"), cleared("gap-1")) is None
-    assert merge_payloads(a_payload("gap-1"), None) is None
 
 
 def test_a_record_never_falls_back() -> None:

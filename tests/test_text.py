@@ -109,10 +109,7 @@ def test_terms_are_stems_and_parts_of_identifiers() -> None:
 
 
 def seen(*said: str) -> Seen:
-    known = Seen()
-    for text in said:
-        known.add(text)
-    return known
+    return Seen(*said)
 
 
 def test_what_was_said_in_other_punctuation_was_said() -> None:

@@ -8,8 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.checkpoint import MSGPACK_TYPES as MSGPACK_TYPES
-    from langgraph_scrum_master.checkpoint import checkpoint_serde as checkpoint_serde
+    from langgraph_scrum_master.checkpoint import (
+        MSGPACK_TYPES as MSGPACK_TYPES,
+    )
+    from langgraph_scrum_master.checkpoint import (
+        checkpoint_serde as checkpoint_serde,
+    )
     from langgraph_scrum_master.config import (
         DEFAULT_MAX_CONTEXT_ITEMS as DEFAULT_MAX_CONTEXT_ITEMS,
     )
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.doors.context_injection import (
         inject_context as inject_context,
+    )
+    from langgraph_scrum_master.doors.context_injection import (
+        injection_update as injection_update,
     )
     from langgraph_scrum_master.doors.context_injection import (
         manage_context_injection as manage_context_injection,
@@ -49,10 +56,33 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.errors import (
         StoreError as StoreError,
     )
-    from langgraph_scrum_master.inject import context_for as context_for
-    from langgraph_scrum_master.inject import injection_update as injection_update
-    from langgraph_scrum_master.memory.chroma import ChromaMemory as ChromaMemory
-    from langgraph_scrum_master.memory.langgraph_store import StoreMemory as StoreMemory
+    from langgraph_scrum_master.inject import (
+        context_for as context_for,
+    )
+    from langgraph_scrum_master.memories import (
+        CodePattern as CodePattern,
+    )
+    from langgraph_scrum_master.memories import (
+        Decision as Decision,
+    )
+    from langgraph_scrum_master.memories import (
+        DecisionFilter as DecisionFilter,
+    )
+    from langgraph_scrum_master.memories import (
+        DecisionResult as DecisionResult,
+    )
+    from langgraph_scrum_master.memories import (
+        MemoryResult as MemoryResult,
+    )
+    from langgraph_scrum_master.memories import (
+        PatternResult as PatternResult,
+    )
+    from langgraph_scrum_master.memory.chroma import (
+        ChromaMemory as ChromaMemory,
+    )
+    from langgraph_scrum_master.memory.langgraph_store import (
+        StoreMemory as StoreMemory,
+    )
     from langgraph_scrum_master.model import (
         VALID_CONTEXT_SOURCES as VALID_CONTEXT_SOURCES,
     )
@@ -60,22 +90,10 @@ if TYPE_CHECKING:
         VALID_GAP_REASONS as VALID_GAP_REASONS,
     )
     from langgraph_scrum_master.model import (
-        CodePattern as CodePattern,
-    )
-    from langgraph_scrum_master.model import (
         ContextGap as ContextGap,
     )
     from langgraph_scrum_master.model import (
         ContextSource as ContextSource,
-    )
-    from langgraph_scrum_master.model import (
-        Decision as Decision,
-    )
-    from langgraph_scrum_master.model import (
-        DecisionFilter as DecisionFilter,
-    )
-    from langgraph_scrum_master.model import (
-        DecisionResult as DecisionResult,
     )
     from langgraph_scrum_master.model import (
         Dropped as Dropped,
@@ -90,13 +108,7 @@ if TYPE_CHECKING:
         InjectionResult as InjectionResult,
     )
     from langgraph_scrum_master.model import (
-        MemoryResult as MemoryResult,
-    )
-    from langgraph_scrum_master.model import (
         Observation as Observation,
-    )
-    from langgraph_scrum_master.model import (
-        PatternResult as PatternResult,
     )
     from langgraph_scrum_master.model import (
         Query as Query,
@@ -110,7 +122,9 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.model import (
         SourceFailure as SourceFailure,
     )
-    from langgraph_scrum_master.node import ScrumMasterNode
+    from langgraph_scrum_master.node import (
+        ScrumMasterNode,
+    )
     from langgraph_scrum_master.protocols import (
         Clock as Clock,
     )
@@ -132,48 +146,81 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.protocols import (
         TokenCounter as TokenCounter,
     )
-    from langgraph_scrum_master.record import JsonlRecorder as JsonlRecorder
-    from langgraph_scrum_master.scrum_master import ScrumMaster as ScrumMaster
-    from langgraph_scrum_master.state import ScrumMasterState as ScrumMasterState
-    from langgraph_scrum_master.tools import request_context as request_context
+    from langgraph_scrum_master.record import (
+        JsonlRecorder as JsonlRecorder,
+    )
+    from langgraph_scrum_master.scrum_master import (
+        ScrumMaster as ScrumMaster,
+    )
+    from langgraph_scrum_master.state import (
+        ScrumMasterState as ScrumMasterState,
+    )
+    from langgraph_scrum_master.tools import (
+        request_context as request_context,
+    )
 
     sm_node: ScrumMasterNode
 
 _HOMES = {
-    "checkpoint": ("MSGPACK_TYPES", "checkpoint_serde"),
-    "config": ("DEFAULT_MAX_CONTEXT_ITEMS", "DEFAULT_MIN_RELEVANCE_SCORE", "InjectionConfig"),
+    "checkpoint": (
+        "MSGPACK_TYPES",
+        "checkpoint_serde",
+    ),
+    "config": (
+        "DEFAULT_MAX_CONTEXT_ITEMS",
+        "DEFAULT_MIN_RELEVANCE_SCORE",
+        "InjectionConfig",
+    ),
     "doors.context_injection": (
         "detect_context_gap",
         "inject_context",
+        "injection_update",
         "manage_context_injection",
         "retrieve_relevant_context",
     ),
-    "errors": ("ConfigError", "DecodeError", "GraphError", "ScrumMasterError", "ScrumMasterWarning", "StoreError"),
-    "inject": ("context_for", "injection_update"),
+    "errors": (
+        "ConfigError",
+        "DecodeError",
+        "GraphError",
+        "ScrumMasterError",
+        "ScrumMasterWarning",
+        "StoreError",
+    ),
+    "inject": ("context_for",),
+    "memories": (
+        "CodePattern",
+        "Decision",
+        "DecisionFilter",
+        "DecisionResult",
+        "MemoryResult",
+        "PatternResult",
+    ),
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",
-        "CodePattern",
         "ContextGap",
         "ContextSource",
-        "Decision",
-        "DecisionFilter",
-        "DecisionResult",
         "Dropped",
         "GapReason",
         "InjectionRecord",
         "InjectionResult",
-        "MemoryResult",
         "Observation",
-        "PatternResult",
         "Query",
         "RetrievedContext",
         "SMOutput",
         "SourceFailure",
     ),
-    "protocols": ("Clock", "Detector", "Embedder", "MemoryStore", "Recorder", "Source", "TokenCounter"),
+    "protocols": (
+        "Clock",
+        "Detector",
+        "Embedder",
+        "MemoryStore",
+        "Recorder",
+        "Source",
+        "TokenCounter",
+    ),
     "record": ("JsonlRecorder",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
@@ -181,10 +228,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [
-    *_HOME_OF,
-    "sm_node",
-]
+__all__ = [*_HOME_OF, "sm_node"]
 
 
 def __getattr__(name: str) -> Any:

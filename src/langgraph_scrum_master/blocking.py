@@ -1,11 +1,12 @@
-"""Awaiting from code that cannot: one event loop in a thread of its own, for the whole process."""
+"""Between threads and event loops: waiting for a coroutine from code that cannot await, and calling what blocks."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, NamedTuple, TypeVar
 
@@ -35,6 +36,32 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.get_running_loop().create_task(work, context=context)
 
     return asyncio.run_coroutine_threadsafe(run(), home.loop).result()
+
+
+async def off_loop(call: Callable[..., T], *args: Any) -> T:
+    """What a blocking call gives, made in a daemon thread of its own.
+
+    Not in the loop's executor: calls that hang would fill it up, and closing the loop would wait for them.
+    """
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[T] = loop.create_future()
+    context = copy_context()
+
+    def settle(setter: Callable[[Any], None], value: Any) -> None:
+        if not outcome.done():
+            setter(value)
+
+    def work() -> None:
+        try:
+            settled = (outcome.set_result, context.run(call, *args))
+        except BaseException as error:
+            settled = (outcome.set_exception, error)  # type: ignore[assignment]
+        # The loop may be gone by now: then nobody waits.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, *settled)
+
+    threading.Thread(target=work, name="scrum-master-call", daemon=True).start()
+    return await outcome
 
 
 def _own_home() -> _Home:

@@ -35,17 +35,24 @@ def checkpoint_serde(*host_types: type) -> JsonPlusSerializer:
     `host_types`. In the strict mode it keeps ours, `host_types`, and what the graph's schema names.
     """
     types = (*MSGPACK_TYPES, *host_types)
-    logging.getLogger(JsonPlusSerializer.__module__).addFilter(_Registered(types))
+    _registered.add(*types)
     return JsonPlusSerializer().with_msgpack_allowlist(types)
 
 
 class _Registered(logging.Filter):
     """Drops LangGraph's notice about unregistered types for those that are registered here."""
 
-    def __init__(self, types: tuple[type, ...]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._names = {(kind.__module__, kind.__name__) for kind in types}
+        self._names: set[tuple[str, ...]] = set()
+
+    def add(self, *types: type) -> None:
+        self._names.update((kind.__module__, kind.__name__) for kind in types)
+        # Added once, however often.
+        logging.getLogger(JsonPlusSerializer.__module__).addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        named = record.args[:2] if isinstance(record.args, tuple) else ()
-        return named not in self._names
+        return not isinstance(record.args, tuple) or record.args[:2] not in self._names
+
+
+_registered = _Registered()

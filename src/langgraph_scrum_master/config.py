@@ -11,11 +11,16 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, ContextSource
 
 DEFAULT_MAX_CONTEXT_ITEMS = 5
+"""Contexts that an agent gets at most."""
+
 DEFAULT_MIN_RELEVANCE_SCORE = 0.7
+"""The bar below which nothing is injected."""
 
 ENV_PREFIX = "SCRUM_MASTER_"
+"""What the names of our environment variables begin with."""
 
 Delivery: TypeAlias = Literal["state", "message"]
+"""How the text reaches the agent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +59,15 @@ class InjectionConfig(Plain):
         _number(self, "deadline", 0.001, 3600)
         _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
         _text(self, "namespace")
-        sources = _tuple(self, "enabled_sources", self.enabled_sources)
+        _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
+        if self.architecture_path is not None:
+            _text(self, "architecture_path")
+        sources = _names_of(self, "enabled_sources", self.enabled_sources)
         valid = VALID_CONTEXT_SOURCES.issuperset(sources)
         _refuse_unless(valid, self, "enabled_sources", f"among {sorted(VALID_CONTEXT_SOURCES)}")
         object.__setattr__(self, "enabled_sources", sources)
         _refuse_unless(isinstance(self.requirements, Mapping), self, "requirements", "a dict of agent to state keys")
-        needed = {agent: _tuple(self, "requirements", keys) for agent, keys in self.requirements.items()}
+        needed = {agent: _names_of(self, "requirements", keys) for agent, keys in self.requirements.items()}
         object.__setattr__(self, "requirements", needed)
         if self.architecture_path is not None and "architecture" not in self.enabled_sources:
             raise ConfigError(
@@ -69,11 +77,11 @@ class InjectionConfig(Plain):
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """The configuration that the `SCRUM_MASTER_*` variables give: each is the name of a field in upper case."""
+        """The configuration of the `SCRUM_MASTER_*` variables, each named as its field; empty ones do not count."""
         given: dict[str, Any] = {}
         for knob in fields(cls):
             variable = ENV_PREFIX + knob.name.upper()
-            if variable in environ and knob.name in _FROM_TEXT:
+            if environ.get(variable) and knob.name in _FROM_TEXT:
                 given[knob.name] = _parsed(variable, environ[variable], _FROM_TEXT[knob.name])
         return cls(**given)
 
@@ -131,8 +139,8 @@ def _text(config: InjectionConfig, name: str) -> None:
     _refuse_unless(isinstance(value, str) and bool(value), config, name, "a non-empty text")
 
 
-def _tuple(config: InjectionConfig, name: str, names: object) -> tuple[Any, ...]:
-    if not isinstance(names, Iterable) or isinstance(names, str | bytes):
+def _names_of(config: InjectionConfig, name: str, names: object) -> tuple[Any, ...]:
+    if not isinstance(names, Iterable) or isinstance(names, str | bytes) or not all(isinstance(n, str) for n in names):
         raise ConfigError(f"{name} must be a sequence of names, got {names!r}")
     return tuple(names)
 

@@ -34,3 +34,8 @@ class StoreError(ScrumMasterError):
 
 class ScrumMasterWarning(UserWarning):
     """Something works, but probably not as meant."""
+
+
+def steers_the_graph(error: BaseException) -> bool:
+    """Whether the exception is how LangGraph interrupts or routes a run: it must pass every broad `except`."""
+    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)

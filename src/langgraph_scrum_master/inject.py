@@ -17,11 +17,14 @@ from langgraph_scrum_master.model import (
     digest,
 )
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import items_of, read
-from langgraph_scrum_master.state import Payload, cleared, payloads, records
+from langgraph_scrum_master.shapes import mapping_of
+from langgraph_scrum_master.state import Payload, cleared, merge_payloads, merge_records, payloads, records
 
 CONTEXT_KEY = "injected_context"
+"""The key of ours that holds the text for an agent, also inside a handoff."""
+
 HANDOFF_KEY = "handoff_context"
+"""The host's key for what goes along with a handoff."""
 
 RECENT_EXCHANGES = 5
 
@@ -32,69 +35,62 @@ def target_for(gap: ContextGap, state: State, observation: Observation) -> str:
     return HANDOFF_KEY if handed_over else CONTEXT_KEY
 
 
-def injection_update(result: InjectionResult, state: State) -> dict[str, Any]:
-    """What to write into the state for a result: the payload at its target, the result, and the records."""
-    update: dict[str, Any] = {
-        "injection_result": replace(result, text=""),
-        "injection_history": [_served(result, state), *(_waiting(gap) for gap in result.pending)],
-    }
-    if not result.injected:
-        return update
-    if result.injection_target == HANDOFF_KEY:
-        update[HANDOFF_KEY] = {**state[HANDOFF_KEY], CONTEXT_KEY: _payload(result, state)}
-    else:
-        update[CONTEXT_KEY] = _payload(result, state)
+def state_update(state: State, observation: Observation, result: InjectionResult | None) -> dict[str, Any]:
+    """What a step writes: payloads whose agent has spoken go, the result comes. Nothing on a healthy team.
+
+    The values are whole: they fit a plain dict's `|=` as well as the reducers of `ScrumMasterState`.
+    """
+    update = _payloads_update(state, observation.turns, result)
+    news = [] if result is None else [_served(result, state), *(_record(gap, "pending") for gap in result.pending)]
+    if result is not None:
+        update["injection_result"] = result.slim()
+        update["sm_output"] = _account(observation, result, news[0])
+    history = records(state.get("injection_history"))
+    if news := [*_closed(history, result, observation), *news]:
+        update["injection_history"] = merge_records(history, news)
     return update
 
 
-def step_update(
-    state: State, observation: Observation, gaps: Sequence[ContextGap], result: InjectionResult | None
-) -> dict[str, Any]:
-    """What a step of the scrum master writes: payloads whose agent has spoken go, the result comes. Often nothing."""
-    update = _clearing(state, observation.turns)
-    if result is None:
-        return update
-    gone = payloads(update.get(CONTEXT_KEY))
-    update |= injection_update(result, state)
-    if gone and CONTEXT_KEY in update:
-        update[CONTEXT_KEY] = {**update[CONTEXT_KEY], "others": gone}
-    return {**update, "sm_output": _output(observation, gaps, result, state)}
-
-
-def context_for(state: State, agent: str) -> str:
+def context_for(state: object, agent: str) -> str:
     """What waits in the state for this agent to read; empty if nothing does."""
-    waiting = payloads(state.get(CONTEXT_KEY))
-    handoff = state.get(HANDOFF_KEY)
-    if isinstance(handoff, Mapping):
-        waiting += payloads(handoff.get(CONTEXT_KEY))
-    return "\n\n".join(payload["text"] for payload in waiting if payload.get("agent") == agent and payload.get("text"))
-
-
-def _clearing(state: State, turns: Sequence[Turn]) -> dict[str, Any]:
-    update: dict[str, Any] = {}
-    waiting = payloads(state.get(CONTEXT_KEY))
-    if gone := [cleared(payload["gap_id"]) for payload in waiting if _has_spoken(payload, turns)]:
-        update[CONTEXT_KEY] = {**gone[0], "others": gone[1:]}
-    handoff = state.get(HANDOFF_KEY)
-    if isinstance(handoff, dict) and any(_has_spoken(payload, turns) for payload in payloads(handoff.get(CONTEXT_KEY))):
-        update[HANDOFF_KEY] = {key: value for key, value in handoff.items() if key != CONTEXT_KEY}
-    return update
-
-
-def _output(observation: Observation, gaps: Sequence[ContextGap], result: InjectionResult, state: State) -> SMOutput:
-    return SMOutput(
-        observed_at=observation.now,
-        current_agent=observation.current_agent,
-        circular_logic_detected=bool(observation.cycles),
-        gate_blocked=observation.gate_blocked,
-        gaps=tuple(gaps),
-        injection_result=_served(result, state),
-        processing_notes=_notes(result),
-        recent_exchanges=tuple(f"{h.source}→{h.target}" for h in observation.handoffs[-RECENT_EXCHANGES:]),
+    return "\n\n".join(
+        str(payload.get("text", "")) for payload in waiting(mapping_of(state)) if payload.get("agent") == agent
     )
 
 
-def _payload(result: InjectionResult, state: State) -> Payload:
+def waiting(state: State) -> list[Payload]:
+    """All payloads in the state, in our own key and in the handoff's, that were not taken away."""
+    handoff = state.get(HANDOFF_KEY)
+    inside = payloads(handoff.get(CONTEXT_KEY)) if isinstance(handoff, Mapping) else []
+    return [payload for payload in (*payloads(state.get(CONTEXT_KEY)), *inside) if not payload.get("cleared")]
+
+
+def unread(state: State, turns: Sequence[Turn]) -> list[Payload]:
+    """The payloads whose agent has not spoken since."""
+    return [payload for payload in waiting(state) if not _has_spoken(payload, turns)]
+
+
+def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResult | None) -> dict[str, Any]:
+    ours, handoff = payloads(state.get(CONTEXT_KEY)), state.get(HANDOFF_KEY)
+    gone = [cleared(payload["gap_id"]) for payload in ours if _has_spoken(payload, turns)]
+    new = _payload(result) if result is not None and result.injected else None
+    update: dict[str, Any] = {}
+    if new is not None and result is not None and result.injection_target != HANDOFF_KEY:
+        merged = merge_payloads(state.get(CONTEXT_KEY), new) or new
+        ids = {payload["gap_id"] for payload in gone}
+        others = [payload for payload in payloads(merged)[1:] if payload["gap_id"] not in ids]
+        update[CONTEXT_KEY] = {**new, "others": [*others, *gone]}
+    elif gone:
+        update[CONTEXT_KEY] = {**gone[0], "others": gone[1:]}
+    if isinstance(handoff, dict):
+        if new is not None and CONTEXT_KEY not in update:
+            update[HANDOFF_KEY] = {**handoff, CONTEXT_KEY: new}
+        elif any(_has_spoken(payload, turns) for payload in payloads(handoff.get(CONTEXT_KEY))):
+            update[HANDOFF_KEY] = {key: value for key, value in handoff.items() if key != CONTEXT_KEY}
+    return update
+
+
+def _payload(result: InjectionResult) -> Payload:
     counts: dict[str, int] = {}
     for context in result.contexts_retrieved:
         counts[context.source] = counts.get(context.source, 0) + 1
@@ -118,46 +114,61 @@ def _payload(result: InjectionResult, state: State) -> Payload:
         "sources": counts,
         "total_context_size": result.total_context_size,
         "total_tokens": result.total_tokens,
-        "after": _position(state),
+        "after": result.after,
         "others": [],
     }
 
 
-def _position(state: State) -> dict[str, Any]:
-    messages = items_of(state.get("messages"))
-    return {"message": str(read(messages[-1], "id") or "") if messages else "", "count": len(messages)}
-
-
 def _has_spoken(payload: Payload, turns: Sequence[Turn]) -> bool:
-    # Where the message is gone, the history was cut in front of it, and all that is left came after.
-    after = payload.get("after") or {}
-    last = after.get("message") or f"#{after.get('count', 0) - 1}"
-    ids = [turn.id for turn in turns]
-    start = ids.index(last) + 1 if last in ids else 0
-    return any(turn.kind == "agent" and turn.agent == payload.get("agent") for turn in turns[start:])
+    # Where that message is gone, the history was cut behind it, and all that is left came later.
+    seen = [i for i, turn in enumerate(turns) if turn.id == payload.get("after")]
+    later = turns[seen[-1] + 1 :] if seen else turns
+    return any(turn.kind == "agent" and turn.agent == payload.get("agent") for turn in later)
 
 
 def _served(result: InjectionResult, state: State) -> InjectionRecord:
     known = {record.gap_id: record for record in records(state.get("injection_history"))}
     earlier = known.get(result.gap.gap_id)
+    attempts, failed = (earlier.attempts, earlier.failed) if earlier else (0, 0)
+    in_vain_by_failure = bool(result.failures) and not result.injected
     return replace(
         _record(result.gap, "injected" if result.injected else "abstained"),
-        attempts=(earlier.attempts if earlier else 0) + 1,
+        attempts=attempts + (not in_vain_by_failure),
+        failed=failed + in_vain_by_failure,
         keys=tuple(context.key for context in result.contexts_retrieved),
         scores=tuple(context.relevance_score for context in result.contexts_retrieved),
         size=result.total_context_size,
         text_digest=digest(result.text) if result.text else "",
-        after=_position(state)["message"],
+        after=result.after,
     )
 
 
-def _waiting(gap: ContextGap) -> InjectionRecord:
-    return _record(gap, "pending")
+def _closed(
+    history: Sequence[InjectionRecord], result: InjectionResult | None, observation: Observation
+) -> list[InjectionRecord]:
+    """The records that waited for a gap which is no longer there."""
+    open_now = {gap.gap_id for gap in (() if result is None else (result.gap, *result.pending))}
+    stale = (r for r in history if r.status == "pending" and r.gap_id not in open_now)
+    return [replace(record, status="closed", at=observation.now) for record in stale]
 
 
 def _record(gap: ContextGap, status: RecordStatus) -> InjectionRecord:
     return InjectionRecord(
         gap_id=gap.gap_id, need=gap.need, agent=gap.agent, reason=gap.reason, status=status, at=gap.detected_at
+    )
+
+
+def _account(observation: Observation, result: InjectionResult, record: InjectionRecord) -> SMOutput:
+    return SMOutput(
+        observed_at=observation.now,
+        current_agent=observation.current_agent,
+        circular_logic_detected=bool(observation.cycles),
+        gate_blocked=observation.gate_blocked,
+        gaps=(result.gap, *result.pending),
+        injection_result=record,
+        processing_notes=_notes(result),
+        recent_exchanges=tuple(f"{h.source}→{h.target}" for h in observation.handoffs[-RECENT_EXCHANGES:]),
+        exchange_count=len(observation.handoffs),
     )
 
 
@@ -170,8 +181,8 @@ def _notes(result: InjectionResult) -> str:
         else f"found nothing worth its tokens among {_counted(len(result.dropped), 'context')}"
     )
     failed = f"; failed: {', '.join(failure.source for failure in result.failures)}" if result.failures else ""
-    waiting = f"; {_counted(len(result.pending), 'more gap')} waiting" if result.pending else ""
-    return f"{gap.agent} lacks context ({gap.reason}, {gap.confidence:.2f}): {outcome}{failed}{waiting}"
+    more = f"; {_counted(len(result.pending), 'more gap')} waiting" if result.pending else ""
+    return f"{gap.agent} lacks context ({gap.reason}, {gap.confidence:.2f}): {outcome}{failed}{more}"
 
 
 def _counted(number: int, thing: str) -> str:

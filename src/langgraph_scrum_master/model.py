@@ -5,7 +5,7 @@ Checkpoints name these types by module and name: never move or rename one, and g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2s
 from typing import Any, Literal, TypeAlias, get_args
@@ -27,12 +27,17 @@ GapReason: TypeAlias = Literal[
 DropReason: TypeAlias = Literal["below_bar", "already_seen", "duplicate", "over_items", "over_budget"]
 """Why a context that was found is not given to the agent."""
 
-RecordStatus: TypeAlias = Literal["pending", "abstained", "injected"]
-"""How far a gap got: waiting for its turn, looked for in vain, or served."""
+RecordStatus: TypeAlias = Literal["pending", "closed", "abstained", "injected"]
+"""How far a gap got: waiting for its turn, gone by itself meanwhile, looked for in vain, or served."""
 
 VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(ContextSource))
+"""The built-in sources. Contexts of others are kept, with a warning."""
+
 VALID_GAP_REASONS: frozenset[str] = frozenset(get_args(GapReason))
+"""The built-in reasons. Gaps of others are kept, with a warning."""
+
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
+"""In the order in which a gap gets on."""
 
 
 def digest(*parts: str) -> str:
@@ -51,7 +56,7 @@ class ContextGap(Plain):
 
     gap_id: str
     agent: str
-    reason: GapReason
+    reason: GapReason | str
     context_query: str
     confidence: float
     indicators: tuple[str, ...] = ()
@@ -61,8 +66,8 @@ class ContextGap(Plain):
     """What is known to be missing, by name."""
 
     def __post_init__(self) -> None:
-        _freeze(self, "indicators", "missing")
-        _clamp(self, "confidence", 0.0, 1.0)
+        freeze(self, "indicators", "missing")
+        clamp(self, "confidence", 0.0, 1.0)
         _one_of(self, "reason", VALID_GAP_REASONS)
 
     @property
@@ -75,7 +80,7 @@ class ContextGap(Plain):
 class RetrievedContext(Plain):
     """One piece of context, from anywhere."""
 
-    source: ContextSource
+    source: ContextSource | str
     content: str
     relevance_score: float
     """Calibrated: at 0.7 an item earns its tokens."""
@@ -86,18 +91,17 @@ class RetrievedContext(Plain):
     title: str = ""
     created_at: str = ""
     truncated: bool = False
+    size: int = 0
+    """Bytes of the content, also where the content itself was left out."""
 
     def __post_init__(self) -> None:
-        _clamp(self, "relevance_score", 0.0, 1.0)
+        clamp(self, "relevance_score", 0.0, 1.0)
         _one_of(self, "source", VALID_CONTEXT_SOURCES)
         object.__setattr__(self, "metadata", json_shapes(self.metadata))
+        if self.content:
+            object.__setattr__(self, "size", len(self.content.encode(errors="surrogatepass")))
         if not self.key:
             object.__setattr__(self, "key", f"{self.source}:{digest(self.source, self.content)}")
-
-    @property
-    def size(self) -> int:
-        """Bytes of the content."""
-        return len(self.content.encode(errors="surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,17 +137,24 @@ class InjectionResult(Plain):
     """Bytes of the text."""
     duration_ms: float
     text: str = ""
-    """What the agent reads. In the state it stands in the payload, and is empty here."""
+    """What the agent reads."""
     total_tokens: int = 0
     dropped: tuple[Dropped, ...] = ()
     failures: tuple[SourceFailure, ...] = ()
     pending: tuple[ContextGap, ...] = ()
     """Further gaps, served in later steps."""
+    after: str = ""
+    """The last message that was there."""
 
     def __post_init__(self) -> None:
-        _freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
-        _clamp(self, "total_context_size", 0, None)
-        _clamp(self, "duration_ms", 0.0, None)
+        freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
+        clamp(self, "total_context_size", 0, None)
+        clamp(self, "duration_ms", 0.0, None)
+
+    def slim(self) -> InjectionResult:
+        """The same without any text: in the state the text stands once, in the payload."""
+        contexts = tuple(replace(context, content="") for context in self.contexts_retrieved)
+        return replace(self, text="", contexts_retrieved=contexts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,10 +164,12 @@ class InjectionRecord(Plain):
     gap_id: str
     need: str
     agent: str
-    reason: GapReason
+    reason: GapReason | str
     status: RecordStatus
     at: str
     attempts: int = 0
+    failed: int = 0
+    """Tries that found nothing because a source failed."""
     keys: tuple[str, ...] = ()
     """The contexts that were injected."""
     scores: tuple[float, ...] = ()
@@ -166,7 +179,7 @@ class InjectionRecord(Plain):
     """The message after which it was given: what the agent no longer sees may be given again."""
 
     def __post_init__(self) -> None:
-        _freeze(self, "keys", "scores")
+        freeze(self, "keys", "scores")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +195,15 @@ class SMOutput(Plain):
     processing_notes: str
     recent_exchanges: tuple[str, ...] = ()
     """The last handoffs, as `source→target`."""
+    exchange_count: int = 0
+    """The handoffs in the window that was looked at."""
 
     def __post_init__(self) -> None:
-        _freeze(self, "gaps", "recent_exchanges")
+        freeze(self, "gaps", "recent_exchanges")
 
 
 TurnKind: TypeAlias = Literal["agent", "human", "tool", "system"]
+"""Who speaks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,112 +319,6 @@ class Query:
     """How many contexts a source should offer at most."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryResult(Plain):
-    """A memory found again. Scores run from 0 to 1, higher is better."""
-
-    key: str
-    content: str
-    score: float
-    metadata: dict[str, Any] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision(Plain):
-    """A choice that an agent made, and why."""
-
-    agent_type: str
-    context: str
-    rationale: str = ""
-    outcome: str = ""
-    decision_type: str = ""
-    artifact_type: str = ""
-    artifact_ids: tuple[str, ...] = ()
-    timestamp: str = field(default_factory=utc_now)
-    id: str = ""
-    """Made from agent, context and rationale if there is none, so that storing twice stores once."""
-
-    def __post_init__(self) -> None:
-        _freeze(self, "artifact_ids")
-        if not self.id:
-            object.__setattr__(self, "id", f"decision:{digest(self.agent_type, self.context, self.rationale)}")
-
-    @property
-    def text(self) -> str:
-        """The decision as prose."""
-        parts = (self.context, self.rationale and f"Why: {self.rationale}", self.outcome and f"Outcome: {self.outcome}")
-        return "\n".join(part for part in parts if part)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionFilter:
-    """Which decisions count; what is None does not matter."""
-
-    agent_type: str | None = None
-    time_range_start: str | None = None
-    time_range_end: str | None = None
-    artifact_type: str | None = None
-    decision_type: str | None = None
-
-    def accepts(self, decision: Decision) -> bool:
-        """Whether the decision passes every condition given; times compare as instants, the end included."""
-        equal = all(
-            wanted is None or wanted == actual
-            for wanted, actual in (
-                (self.agent_type, decision.agent_type),
-                (self.artifact_type, decision.artifact_type),
-                (self.decision_type, decision.decision_type),
-            )
-        )
-        at = instant(decision.timestamp)
-        start = self.time_range_start is None or instant(self.time_range_start) <= at
-        return equal and start and (self.time_range_end is None or at <= instant(self.time_range_end))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionResult:
-    """A decision found again."""
-
-    decision: Decision
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodePattern(Plain):
-    """A habit of the code base."""
-
-    pattern_type: str
-    name: str
-    value: str
-    confidence: float = 1.0
-    examples: tuple[str, ...] = ()
-    source_files: tuple[str, ...] = ()
-    created_at: str = field(default_factory=utc_now)
-
-    def __post_init__(self) -> None:
-        _freeze(self, "examples", "source_files")
-        _clamp(self, "confidence", 0.0, 1.0)
-
-    @property
-    def id(self) -> str:
-        """One pattern per type and name: storing it again updates it."""
-        return f"pattern:{digest(self.pattern_type, self.name)}"
-
-    @property
-    def text(self) -> str:
-        """The pattern as prose."""
-        examples = f"\nExamples: {', '.join(self.examples)}" if self.examples else ""
-        return f"{self.name} ({self.pattern_type}): {self.value}{examples}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatternResult:
-    """A pattern found again."""
-
-    pattern: CodePattern
-    similarity: float
-
-
 def instant(timestamp: str) -> float:
     """Seconds since the epoch of an ISO timestamp, taken as UTC if it names no zone; minus infinity if it is none."""
     try:
@@ -418,19 +328,28 @@ def instant(timestamp: str) -> float:
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
-def _freeze(value: object, *names: str) -> None:
-    # A checkpoint gives lists back where tuples went in.
+def freeze(value: object, *names: str) -> None:
+    """Make the named fields tuples: a checkpoint gives lists back where tuples went in."""
     for name in names:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-def _clamp(value: object, name: str, low: float, high: float | None) -> None:
+def clamp(value: object, name: str, low: float, high: float | None) -> None:
+    """Bring the named field into its range, with a warning if it was out of it."""
     given = getattr(value, name)
-    kept = max(low, given) if given == given else low
-    kept = min(kept, high) if high is not None else kept
+    number = _as_number(given, type(low))
+    kept = low if number is None or number != number else max(low, number if high is None else min(number, high))
     if kept != given:
         logger.warning("value.clamped", type=type(value).__name__, field=name, value=given, kept=kept)
-        object.__setattr__(value, name, kept)
+    # Also where it was in range: a number of another library would not go into a checkpoint.
+    object.__setattr__(value, name, kept)
+
+
+def _as_number(given: Any, kind: type[float]) -> float | None:
+    try:
+        return kind(given)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def _one_of(value: object, name: str, valid: frozenset[str]) -> None:

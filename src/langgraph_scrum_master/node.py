@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.channels import LastValue
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
 from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.errors import GraphError, ScrumMasterWarning
-from langgraph_scrum_master.inject import CONTEXT_KEY, HANDOFF_KEY
-from langgraph_scrum_master.model import InjectionResult, SMOutput
-from langgraph_scrum_master.pipeline import Pipeline, Sighting
+from langgraph_scrum_master.inject import CONTEXT_KEY, HANDOFF_KEY, unread
+from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.pipeline import Pipeline, Sighting, failed_output
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.shapes import items_of, read
 from langgraph_scrum_master.state import STATE_KEYS
@@ -68,7 +68,8 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         def emit(event: str, facts: dict[str, Any]) -> None:
             runtime.stream_writer({"event": f"{NAME}.{event}", **facts})
 
-        return await self._pipeline.serve(sighting, self._memory or self._graphs_store(runtime), emit)
+        memory = self._memory if self._memory is not None else self._graphs_store(runtime)
+        return await self._pipeline.serve(sighting, memory, emit)
 
     def _graphs_store(self, runtime: Runtime[Any]) -> MemoryStore | None:
         if runtime.store is None:
@@ -79,51 +80,58 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
 
     def _update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
         update = self._pipeline.update(sighting, result)
-        if self._pipeline.config.deliver == "message" and result is not None and result.injected:
-            update |= _as_message(result, sighting)
+        if self._pipeline.config.deliver == "message":
+            update |= _as_messages(sighting, update)
         return update
 
     def _failed(self, error: Exception) -> dict[str, Any]:
         told = f"{type(error).__name__}: {error}"
         logger.error("scrum_master.failed", error=told)
-        account = SMOutput(
-            observed_at=datetime.fromtimestamp(self._pipeline.clock(), UTC).isoformat(),
-            current_agent="",
-            circular_logic_detected=False,
-            gate_blocked=False,
-            gaps=(),
-            injection_result=None,
-            processing_notes=f"failed, the graph goes on: {told}",
-        )
-        return {"sm_output": account}
+        return {"sm_output": failed_output(told, "")}
 
 
 def check(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
-    """Raise `GraphError` if the graph would drop a key that we write; warn if no node of it can read it."""
+    """Raise `GraphError` if the graph would lose what we write; warn if no node of it can read it."""
+    builder = getattr(builder, "builder", builder)
     needed = (*STATE_KEYS, "messages") if deliver_message else STATE_KEYS
     missing = [key for key in needed if key not in builder.channels]
     if missing:
         raise GraphError(
             f"the graph would drop {', '.join(map(repr, missing))}: its state does not have "
-            f"{'this key' if len(missing) == 1 else 'these keys'}. Mix ScrumMasterState into the state: "
-            "`class State(MessagesState, ScrumMasterState): ...`"
+            f"{'this key' if len(missing) == 1 else 'these keys'}. {_CURE}"
         )
-    if not any(_can_receive(builder, name) for name in builder.nodes):
-        warnings.warn(
+    bare = [key for key in STATE_KEYS if isinstance(builder.channels[key], LastValue)]
+    if bare:
+        raise GraphError(f"the graph would overwrite {', '.join(map(repr, bare))}: there is no reducer on it. {_CURE}")
+    ours = [name for name in builder.nodes if _is_ours(builder, name)]
+    if not any(_can_receive(builder, name) for name in builder.nodes if name not in ours):
+        _warn(
             f"no node of the graph can receive the context: give an agent's node a state that has {CONTEXT_KEY!r}, "
-            "and let it read `context_for(state, agent)`",
-            ScrumMasterWarning,
-            stacklevel=3,
+            "and let it read `context_for(state, agent)`"
         )
+    if len(ours) > 1 and isinstance(builder.channels.get(HANDOFF_KEY), LastValue):
+        _warn(
+            f"{HANDOFF_KEY!r} has no reducer, and {len(ours)} scrum masters may write it in one step, which LangGraph "
+            "refuses: give it one, such as `operator.or_`"
+        )
+
+
+_CURE = "Mix ScrumMasterState into the state: `class State(MessagesState, ScrumMasterState): ...`"
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ScrumMasterWarning, stacklevel=4)
+
+
+def _is_ours(builder: StateGraph[Any, Any, Any, Any], name: str) -> bool:
+    runnable = builder.nodes[name].runnable
+    method = getattr(runnable, "afunc", None)
+    return isinstance(runnable, ScrumMasterNode) or isinstance(getattr(method, "__self__", None), ScrumMasterNode)
 
 
 def _can_receive(builder: StateGraph[Any, Any, Any, Any], name: str) -> bool:
-    spec = builder.nodes[name]
-    ours = isinstance(spec.runnable, ScrumMasterNode) or isinstance(
-        getattr(getattr(spec.runnable, "afunc", None), "__self__", None), ScrumMasterNode
-    )
-    seen: Mapping[str, Any] = builder.schemas.get(spec.input_schema, {})
-    return not ours and (CONTEXT_KEY in seen or HANDOFF_KEY in seen)
+    seen: Mapping[str, Any] = builder.schemas.get(builder.nodes[name].input_schema, {})
+    return CONTEXT_KEY in seen or HANDOFF_KEY in seen
 
 
 def _runtime() -> Runtime[Any]:
@@ -133,17 +141,32 @@ def _runtime() -> Runtime[Any]:
         return _OUTSIDE
 
 
-def _as_message(result: InjectionResult, sighting: Sighting) -> dict[str, Any]:
+def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
+    """The payloads that nobody has read as messages, unless they are there already or must wait for a tool's answer."""
+    state = {**sighting.state, **update}
+    messages = items_of(state.get("messages"))
+    sent = {read(message, "id") for message in messages}
+    texts = {f"{NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
+    fresh = {key: payload for key, payload in texts.items() if key not in sent and payload.get("text")}
+    if not fresh or _waits_for_a_tool(messages):
+        return {}
     from langchain_core.messages import HumanMessage
 
+    return {
+        "messages": [
+            HumanMessage(
+                content=str(payload["text"]),
+                name=NAME,
+                id=key,
+                additional_kwargs={"lc_source": NAME, "gap_id": payload["gap_id"]},
+            )
+            for key, payload in fresh.items()
+        ]
+    }
+
+
+def _waits_for_a_tool(messages: Sequence[Any]) -> bool:
     # Providers refuse a conversation in which something stands between a tool call and its answer.
-    messages = items_of(sighting.state.get("messages"))
-    if messages and items_of(read(messages[-1], "tool_calls")):
-        return {}
-    message = HumanMessage(
-        content=result.text,
-        name=NAME,
-        id=f"{NAME}-{result.gap.gap_id}",
-        additional_kwargs={"lc_source": NAME, "gap_id": result.gap.gap_id},
-    )
-    return {"messages": [message]}
+    answered = {read(message, "tool_call_id") for message in messages}
+    calls = next((items_of(read(m, "tool_calls")) for m in reversed(messages) if items_of(read(m, "tool_calls"))), ())
+    return any(read(call, "id") not in answered for call in calls)

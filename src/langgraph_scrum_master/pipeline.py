@@ -5,31 +5,43 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import structlog
 
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
-from langgraph_scrum_master.inject import step_update, target_for
+from langgraph_scrum_master.errors import steers_the_graph
+from langgraph_scrum_master.inject import state_update, target_for, unread
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
     InjectionResult,
     Observation,
     RetrievedContext,
+    SMOutput,
     SourceFailure,
     Turn,
 )
 from langgraph_scrum_master.observe import observe
-from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
+from langgraph_scrum_master.observe.asking import asks
+from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.shapes import mapping_of
 from langgraph_scrum_master.state import records
+from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 logger = structlog.get_logger("langgraph_scrum_master")
+
+OPENING = 10
+"""How many deadlines a memory may take to open, once."""
+
+MOST_FAILED = 10
+"""How often a need is tried in vain because a source failed."""
 
 Emit: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Tells whoever watches the run what happens, as it happens."""
@@ -41,7 +53,9 @@ class Sighting:
 
     state: State
     observation: Observation
-    gaps: tuple[ContextGap, ...]
+    gaps: tuple[ContextGap, ...] = ()
+    failure: str = ""
+    """Why nothing could be observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +82,17 @@ class Pipeline:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
         values = mapping_of(state)
         _warn_if_malformed(state, values)
-        observation = observe(values, now=self._now(), requirements=self.config.requirements)
-        return Sighting(
-            state=values,
-            observation=observation,
-            gaps=unsettled(detect(observation, self.detectors), values, self.config.max_attempts),
-        )
+        try:
+            observation = observe(values, now=self._now(), requirements=self.config.requirements)
+            gaps = unsettled(detect(observation, self.detectors), values, observation, self.config.max_attempts)
+        # Whatever a host's state holds, looking at it must not fail the host.
+        except Exception as error:
+            if steers_the_graph(error):
+                raise
+            told = f"{type(error).__name__}: {error}"
+            logger.error("observation.failed", error=told)
+            return Sighting(state=values, observation=Observation(now=""), failure=told)
+        return Sighting(state=values, observation=observation, gaps=gaps)
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""
@@ -84,29 +103,42 @@ class Pipeline:
         emit("gap", _seen_gap(gap))
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
-        result = replace(
-            self.fit(gap, finding, sighting), pending=tuple(pending), duration_ms=(self.clock() - started) * 1000
-        )
+        fitted = await off_loop(self.fit, gap, finding, sighting)
+        result = replace(fitted, pending=tuple(pending), duration_ms=(self.clock() - started) * 1000)
         emit("injected" if result.injected else "abstained", _summary(result))
         self.log(result)
-        if self.recorder is not None:
-            await asyncio.to_thread(self._record, self.recorder, result)
+        await self._record(result)
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Ask all sources, and keep what is relevant, new to the agent, and said once."""
         from langgraph_scrum_master.query import build_query
-        from langgraph_scrum_master.rank.dedupe import above, distinct, novel
         from langgraph_scrum_master.retrieve import retrieve
         from langgraph_scrum_master.sources import enabled
 
-        sources = enabled(self.config, memory, self.sources)
+        await _open(memory, OPENING * self.config.deadline)
         query = build_query(gap, sighting.observation)
+        sources = enabled(self.config, memory, self.sources)
         found, failures = await retrieve(query, sighting.state, sources, self.config.deadline)
+        kept, left = await off_loop(self._choose, gap, sighting, found)
+        return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)
+
+    def _choose(
+        self, gap: ContextGap, sighting: Sighting, found: Sequence[RetrievedContext]
+    ) -> tuple[list[RetrievedContext], list[Dropped]]:
+        from langgraph_scrum_master.rank.dedupe import above, distinct, novel
+
         relevant, too_weak = above(found, self.config.min_relevance_score)
-        new, known = novel(relevant, _seen_texts(gap, sighting, self.config), _seen_keys(gap, sighting, self.config))
+        in_view = sighting.observation.turns[-self.config.view_window :] if self.config.view_window else ()
+        seen = [*in_view, *(turn for turn in sighting.observation.turns if turn.agent == gap.agent)]
+        new, known = novel(
+            relevant,
+            [_told(turn) for turn in seen],
+            [gap.context_query, *(turn.text for turn in seen)],
+            _seen_keys(gap, sighting.state, in_view),
+        )
         kept, repeated = distinct(new)
-        return Finding(contexts=tuple(kept), dropped=(*too_weak, *known, *repeated), failures=failures)
+        return kept, [*too_weak, *known, *repeated]
 
     def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
         """The contexts that fit into the budget, as the text for the agent."""
@@ -115,7 +147,7 @@ class Pipeline:
 
         def fits(contexts: Sequence[RetrievedContext]) -> bool:
             text = framed(gap, contexts)
-            within = len(text.encode(errors="replace")) <= self.config.max_context_size_bytes
+            within = len(text.encode()) <= self.config.max_context_size_bytes
             return within and self.count_tokens(text) <= self.config.max_context_tokens
 
         kept, left = select(finding.contexts, self.config.max_context_items, fits)
@@ -125,12 +157,13 @@ class Pipeline:
             contexts_retrieved=tuple(kept),
             injected=bool(kept),
             injection_target=target_for(gap, sighting.state, sighting.observation),
-            total_context_size=len(text.encode(errors="replace")),
+            total_context_size=len(text.encode()),
             duration_ms=0.0,
             text=text,
             total_tokens=self.count_tokens(text),
             dropped=(*finding.dropped, *left),
             failures=finding.failures,
+            after=sighting.observation.turns[-1].id if sighting.observation.turns else "",
         )
 
     def log(self, result: InjectionResult) -> None:
@@ -140,44 +173,79 @@ class Pipeline:
 
     def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
         """What to write into the state."""
-        return step_update(sighting.state, sighting.observation, sighting.gaps, result)
+        if sighting.failure:
+            return {"sm_output": failed_output(sighting.failure, self._now())}
+        return state_update(sighting.state, sighting.observation, result)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
 
-    def _record(self, recorder: Recorder, result: InjectionResult) -> None:
-        # The audit log must not cost the agent its context.
+    async def _record(self, result: InjectionResult) -> None:
+        # The audit log must not cost the agent its context, nor hold it up.
+        if self.recorder is None:
+            return
         try:
-            recorder(result)
+            await asyncio.wait_for(off_loop(self.recorder, result), self.config.deadline)
         except Exception as error:
             logger.error("recorder.failed", gap_id=result.gap.gap_id, error=f"{type(error).__name__}: {error}")
 
 
-def unsettled(gaps: Sequence[ContextGap], state: State, max_attempts: int) -> tuple[ContextGap, ...]:
-    """The gaps that were not served yet and whose need was not tried too often."""
+async def _open(memory: object, seconds: float) -> None:
+    if isinstance(memory, Opens):
+        # What goes wrong here goes wrong in the search too, and is recorded there.
+        with suppress(Exception):
+            await asyncio.wait_for(memory.open(), seconds)
+
+
+def unsettled(
+    gaps: Sequence[ContextGap], state: State, observation: Observation, max_attempts: int
+) -> tuple[ContextGap, ...]:
+    """The gaps not served yet, whose need was not tried too often, and whose agent has read what it was given."""
+    if not gaps:
+        return ()
     history = records(state.get("injection_history"))
     served = {record.gap_id for record in history if record.status == "injected"}
+    reading = {payload.get("agent") for payload in unread(state, observation.turns)}
     tries: dict[str, int] = {}
+    failed: dict[str, int] = {}
     for record in history:
         tries[record.need] = tries.get(record.need, 0) + record.attempts
-    return tuple(gap for gap in gaps if gap.gap_id not in served and tries.get(gap.need, 0) < max_attempts)
+        failed[record.need] = failed.get(record.need, 0) + record.failed
+    return tuple(
+        gap
+        for gap in gaps
+        if gap.gap_id not in served
+        and gap.agent not in reading
+        and tries.get(gap.need, 0) < max_attempts
+        and failed.get(gap.need, 0) < MOST_FAILED
+    )
 
 
-def _seen_texts(gap: ContextGap, sighting: Sighting, config: InjectionConfig) -> list[str]:
-    turns = sighting.observation.turns
-    in_view = _in_view(sighting, config)
-    own = (turn for turn in turns if turn.agent == gap.agent)
-    return [*(turn.text for turn in (*in_view, *own)), gap.context_query]
+def failed_output(why: str, now: str) -> SMOutput:
+    """The account of a step that failed."""
+    return SMOutput(
+        observed_at=now,
+        current_agent="",
+        circular_logic_detected=False,
+        gate_blocked=False,
+        gaps=(),
+        injection_result=None,
+        processing_notes=f"failed, the graph goes on: {why}",
+    )
 
 
-def _seen_keys(gap: ContextGap, sighting: Sighting, config: InjectionConfig) -> set[str]:
-    in_view = {"", *(turn.id for turn in _in_view(sighting, config))}
-    given = (record for record in records(sighting.state.get("injection_history")) if record.agent == gap.agent)
-    return {key for record in given if record.after in in_view for key in record.keys}
+def _told(turn: Turn) -> str:
+    """What the turn states: a question holds the words of its answer without telling it."""
+    asked = asks(turn)
+    if not asked and "?" not in turn.text:
+        return turn.text
+    return "\n".join(s for s in sentences(turn.text) if not s.endswith("?") and s not in asked)
 
 
-def _in_view(sighting: Sighting, config: InjectionConfig) -> tuple[Turn, ...]:
-    return sighting.observation.turns[-config.view_window :] if config.view_window else ()
+def _seen_keys(gap: ContextGap, state: State, in_view: Sequence[Turn]) -> set[str]:
+    ids = {"", *(turn.id for turn in in_view)}
+    given = (record for record in records(state.get("injection_history")) if record.agent == gap.agent)
+    return {key for record in given if record.after in ids for key in record.keys}
 
 
 def _seen_gap(gap: ContextGap) -> dict[str, Any]:

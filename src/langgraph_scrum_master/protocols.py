@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from langgraph_scrum_master.model import (
+from langgraph_scrum_master.memories import (
     CodePattern,
-    ContextGap,
     Decision,
     DecisionFilter,
     DecisionResult,
-    InjectionResult,
     MemoryResult,
-    Observation,
     PatternResult,
-    Query,
-    RetrievedContext,
 )
+from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation, Query, RetrievedContext
 
 State: TypeAlias = Mapping[str, Any]
 """The graph's state as it comes: nothing in it can be relied on, and nothing in it is changed."""
@@ -35,6 +31,7 @@ Recorder: TypeAlias = Callable[[InjectionResult], None]
 """Keeps a result for the audit trail. May block: it is called off the event loop. What it raises is logged."""
 
 
+@runtime_checkable
 class Source(Protocol):
     """A place that context comes from.
 
@@ -117,4 +114,13 @@ class MemoryStore(Protocol):
 
     async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> Sequence[Decision]:
         """The agent's decisions, newest first."""
+        ...
+
+
+@runtime_checkable
+class Opens(Protocol):
+    """A memory that takes long to start: it is opened before the sources' deadline begins to run."""
+
+    async def open(self) -> None:
+        """Load what the first use would load; may be called again."""
         ...

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
+from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure
 from langgraph_scrum_master.protocols import Source, State
+from langgraph_scrum_master.shapes import read
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
@@ -26,10 +29,8 @@ async def retrieve(
     found: list[RetrievedContext] = []
     failures: list[SourceFailure] = []
     for task, source in tasks.items():
-        if task not in done:
-            failures.append(SourceFailure(source=source.name, error=f"late: no answer within {deadline:g} s"))
-        elif error := task.exception():
-            failures.append(SourceFailure(source=source.name, error=f"{type(error).__name__}: {error}"))
+        if why := _failure(task, task in done, deadline):
+            failures.append(SourceFailure(source=source.name, error=why))
         else:
             found.extend(task.result())
     for failure in failures:
@@ -38,4 +39,22 @@ async def retrieve(
 
 
 async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:
-    return list(await source.find(query, state))
+    found: list[object] = list(await source.find(query, state))
+    return [replace(_context(item), retrieved_at=query.now) for item in found]
+
+
+def _context(item: object) -> RetrievedContext:
+    if isinstance(item, RetrievedContext) and isinstance(read(item, "content"), str):
+        return item
+    raise TypeError(f"a source must give RetrievedContext with text, got {type(item).__name__}")
+
+
+def _failure(task: asyncio.Future[list[RetrievedContext]], in_time: bool, deadline: float) -> str:
+    if not in_time:
+        return f"late: no answer within {deadline:g} s"
+    if task.cancelled():
+        return "cancelled: the source gave up"
+    error = task.exception()
+    if error is not None and steers_the_graph(error):
+        raise error
+    return f"{type(error).__name__}: {error}" if error else ""

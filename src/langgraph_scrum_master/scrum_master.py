@@ -15,6 +15,7 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import ContextGap, InjectionResult
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.shapes import read
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -49,11 +50,18 @@ class ScrumMaster:
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
+        if memory is not None and not isinstance(memory, MemoryStore):
+            raise ConfigError(
+                f"memory must keep the MemoryStore protocol, such as ChromaMemory('folder'), got {memory!r}"
+            )
+        sources = tuple(sources)
+        for given in sources:
+            _refuse_unless_source(given)
         self._memory = memory
         self._pipeline = Pipeline(
             config=config or InjectionConfig(),
             detectors=(*DETECTORS, *detectors),
-            sources=tuple(sources),
+            sources=sources,
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
@@ -109,6 +117,11 @@ class ScrumMaster:
         from langgraph_scrum_master.node import check
 
         check(builder, deliver_message=self._pipeline.config.deliver == "message")
+
+
+def _refuse_unless_source(given: object) -> None:
+    if not isinstance(given, Source) or not isinstance(read(given, "name"), str):
+        raise ConfigError(f"a source must have a name and a coroutine method find, got {given!r}")
 
 
 def _unseen(_event: str, _facts: dict[str, Any]) -> None:

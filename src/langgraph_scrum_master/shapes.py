@@ -23,6 +23,24 @@ def mapping_of(thing: object) -> Mapping[str, Any]:
     return dict(vars(thing)) if hasattr(thing, "model_fields_set") else {}
 
 
+def truthy(thing: object) -> bool:
+    """Whether the thing counts as true; what cannot say does not."""
+    try:
+        return bool(thing)
+    except (TypeError, ValueError):
+        return False
+
+
+def absent(thing: object) -> bool:
+    """Whether there is nothing: None, or an empty text or collection. A zero or False is something."""
+    return thing is None or (isinstance(thing, str | list | tuple | set | Mapping) and not thing)
+
+
+def well_formed(text: str) -> str:
+    """The text with what is no character (a lone surrogate) replaced, fit for any encoder."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
 def text_of(thing: object) -> str:
     """The thing if it is text, else nothing."""
     return thing if isinstance(thing, str) else ""

@@ -25,10 +25,11 @@ Payload = dict[str, Any]
 def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
     """The newest payload first, with those that other agents have not read yet under `others`.
 
-    Keyed by gap: the same payload twice stands once. `cleared(gap_id)` takes one away, None takes all.
+    Keyed by gap: the same payload twice stands once. `cleared(gap_id)` takes one away. None changes nothing: a subgraph
+    that never saw a payload returns it.
     """
     if new is None:
-        return None
+        return old
     waiting = {payload["gap_id"]: payload for payload in payloads(old)}
     for payload in reversed(payloads(new)):
         waiting = {payload["gap_id"]: payload} | {k: v for k, v in waiting.items() if k != payload["gap_id"]}
@@ -41,7 +42,8 @@ def payloads(payload: Payload | None) -> list[Payload]:
     if not isinstance(payload, dict) or "gap_id" not in payload:
         return []
     head = {key: value for key, value in payload.items() if key != "others"}
-    return [head, *(other for other in payload.get("others", ()) if isinstance(other, dict) and "gap_id" in other)]
+    others = payload.get("others")
+    return [head, *(o for o in others if isinstance(o, dict) and "gap_id" in o)] if isinstance(others, list) else [head]
 
 
 def cleared(gap_id: str) -> Payload:

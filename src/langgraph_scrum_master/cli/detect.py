@@ -27,7 +27,7 @@ def detect(
     """
     gaps = ScrumMaster.from_env().detect(_read(state))
     if as_json:
-        typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))
         return
     console = Console()
     for gap in gaps:
@@ -38,11 +38,11 @@ def detect(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
         state = json.loads(text)
     except OSError as error:
         raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DecodeError(f"{str(path)!r} is not JSON: {error}") from error
     if isinstance(state, list):
         return {"messages": state}

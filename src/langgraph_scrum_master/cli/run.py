@@ -11,6 +11,7 @@ from rich.console import Console
 
 from langgraph_scrum_master.cli import show
 from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
+from langgraph_scrum_master.errors import ScrumMasterError
 
 WIDTH = 118
 
@@ -33,7 +34,10 @@ def run(
         helped = play(team, team.scrum_master(memory, clock=lambda: FROZEN))
     show.comparison(console, team.TASK, alone, helped)
     if svg is not None:
-        svg.parent.mkdir(parents=True, exist_ok=True)
-        svg.write_text(show.drawing(console), encoding="utf-8")
+        try:
+            svg.parent.mkdir(parents=True, exist_ok=True)
+            svg.write_text(show.drawing(console), encoding="utf-8")
+        except OSError as error:
+            raise ScrumMasterError(f"cannot write {str(svg)!r}: {error.strerror}") from error
     if alone.passed or not helped.passed:
         raise typer.Exit(1)

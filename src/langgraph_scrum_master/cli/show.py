@@ -16,6 +16,7 @@ from rich.text import Text
 
 from langgraph_scrum_master.cli.demo import Playback
 from langgraph_scrum_master.model import ContextGap, InjectionResult
+from langgraph_scrum_master.shapes import well_formed
 
 MOST_DROPPED = 6
 """Dropped contexts shown; the result itself holds them all."""
@@ -51,7 +52,7 @@ def gap_panel(gap: ContextGap) -> Panel:
     facts.add_row("agent", f"[bold]{escape(gap.agent)}[/]")
     facts.add_row("reason", f"{escape(gap.reason)}, confidence {gap.confidence:.2f}")
     facts.add_row("evidence", escape(", ".join(gap.indicators)))
-    facts.add_row("needs", escape(gap.context_query))
+    facts.add_row("needs", escape(well_formed(gap.context_query)))
     return Panel(facts, title="The gap", border_style="yellow")
 
 

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import structlog
+
 from langgraph_scrum_master.detect.circular import circular_logic
 from langgraph_scrum_master.detect.clarification import clarification_requested
 from langgraph_scrum_master.detect.cycle_time import long_cycle_time
 from langgraph_scrum_master.detect.flag import explicit_flag
 from langgraph_scrum_master.detect.gate import gate_failure
+from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.protocols import Detector
+
+logger = structlog.get_logger("langgraph_scrum_master")
 
 DETECTORS: tuple[Detector, ...] = (
     clarification_requested,
@@ -24,9 +29,23 @@ DETECTORS: tuple[Detector, ...] = (
 
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
     """All gaps, the most confident first; the same need of an agent, seen for several reasons, counts once."""
-    found = [gap for detector in detectors for gap in detector(observation)]
-    found.sort(key=lambda gap: -gap.confidence)
-    return tuple({gap.need: gap for gap in reversed(found)}[need] for need in dict.fromkeys(gap.need for gap in found))
+    found = sorted((gap for detector in detectors for gap in _ask(detector, observation)), key=lambda g: -g.confidence)
+    by_need: dict[str, ContextGap] = {}
+    for gap in found:
+        by_need.setdefault(gap.need, gap)
+    return tuple(by_need.values())
+
+
+def _ask(detector: Detector, observation: Observation) -> list[ContextGap]:
+    # A bug in one detector must not silence the others.
+    try:
+        return list(detector(observation))
+    except Exception as error:
+        if steers_the_graph(error):
+            raise
+        name = getattr(detector, "__name__", type(detector).__name__)
+        logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
+        return []
 
 
 __all__ = [

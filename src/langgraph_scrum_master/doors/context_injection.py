@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.model import ContextGap, InjectionResult, RetrievedContext
@@ -36,6 +37,15 @@ async def inject_context(
     result = replace(result, duration_ms=(pipeline.clock() - started) * 1000)
     pipeline.log(result)
     return result
+
+
+def injection_update(result: InjectionResult | None, state: object) -> dict[str, Any]:
+    """What the node writes for a result: payload, result, history and account; read payloads go.
+
+    Fits `state |= …` of a plain dict as well as a graph's reducers.
+    """
+    pipeline = Pipeline()
+    return pipeline.update(pipeline.sight(state), result)
 
 
 async def manage_context_injection(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,11 +11,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import Kind, Near, Record, RecordMemory
+from langgraph_scrum_master.memory.records import SEARCHED, Kind, Near, Record, RecordMemory
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
+from langgraph_scrum_master.shapes import well_formed
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -27,6 +29,7 @@ BATCH = 5_000
 """Chroma takes a few more rows than that in one call."""
 
 _numbered = count(1)
+_opened_in: int | None = None
 
 
 class ChromaMemory(RecordMemory):
@@ -47,8 +50,10 @@ class ChromaMemory(RecordMemory):
             raise ConfigError(f"give a path or a client, not both: path is {str(path)!r}")
         if not namespace:
             raise ConfigError(f"namespace must be a non-empty text, got {namespace!r}")
-        if isinstance(embedder, str) and embedder not in ("static", "hash"):
-            embedder_for(embedder)
+        if isinstance(embedder, str) and embedder not in EMBEDDERS:
+            raise ConfigError(
+                f"embedder must be among {EMBEDDERS}, or an object with embed_documents, got {embedder!r}"
+            )
         self._path = Path(path) if path is not None else None
         self._client = client
         self._embedder_choice = embedder
@@ -61,6 +66,11 @@ class ChromaMemory(RecordMemory):
     def __repr__(self) -> str:
         where = str(self._path) if self._path else "client" if self._realm == "shared" else "in process"
         return f"ChromaMemory({where}, namespace={self._namespace!r})"
+
+    async def open(self) -> None:
+        """Load what the first use would load: Chroma, the embedder, the collections."""
+        if not self._collections:
+            await self._off_loop(lambda: [self._query(kind, "warm", 1) for kind in SEARCHED])
 
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records, in batches."""
@@ -81,7 +91,7 @@ class ChromaMemory(RecordMemory):
         return await self._off_loop(self._get, kind)
 
     async def _off_loop(self, call: Callable[..., T], *args: Any) -> T:
-        return await asyncio.to_thread(self._guarded, call, *args)
+        return await off_loop(self._guarded, call, *args)
 
     def _guarded(self, call: Callable[..., T], *args: Any) -> T:
         with self._store_errors():
@@ -99,10 +109,10 @@ class ChromaMemory(RecordMemory):
 
     def _upsert(self, kind: Kind, records: Sequence[Record]) -> None:
         self._collection(kind).upsert(
-            ids=[record.key for record in records],
-            documents=[record.text for record in records],
-            embeddings=_array(self._embedder.embed_documents([record.text for record in records])),
-            metadatas=[{"data": json.dumps(record.data, ensure_ascii=False)} for record in records],
+            ids=[well_formed(record.key) for record in records],
+            documents=[well_formed(record.text) for record in records],
+            embeddings=_array(self._embedder.embed_documents([well_formed(record.text) for record in records])),
+            metadatas=[{"data": json.dumps(record.data)} for record in records],
         )
 
     def _query(self, kind: Kind, query: str, limit: int) -> list[Near]:
@@ -130,6 +140,7 @@ class ChromaMemory(RecordMemory):
         return embedder_for(self._embedder_choice)
 
     def _collection(self, kind: Kind) -> Collection:
+        _refuse_after_fork()
         with self._lock:
             if kind not in self._collections:
                 self._collections[kind] = self._open(kind)
@@ -149,6 +160,7 @@ class ChromaMemory(RecordMemory):
         return collection
 
     def _connected(self) -> ClientAPI:
+        _refuse_after_fork()
         if self._client is None:
             import chromadb
             from chromadb.config import Settings
@@ -158,8 +170,27 @@ class ChromaMemory(RecordMemory):
                 self._client = chromadb.EphemeralClient(settings)
             else:
                 self._path.mkdir(parents=True, exist_ok=True)
-                self._client = chromadb.PersistentClient(str(self._path), settings)
+                self._client = self._open_folder(chromadb.PersistentClient, settings)
         return self._client
+
+    def _open_folder(self, connect: Callable[..., ClientAPI], settings: Any) -> ClientAPI:
+        try:
+            return connect(str(self._path), settings)
+        except BaseException:
+            # Chroma would hand out the half-opened folder again, and hide what is wrong with it.
+            from chromadb.api.shared_system_client import SharedSystemClient
+
+            SharedSystemClient._identifier_to_system.pop(str(self._path), None)
+            raise
+
+
+def _refuse_after_fork() -> None:
+    global _opened_in
+    _opened_in = _opened_in or os.getpid()
+    if _opened_in != os.getpid():
+        raise StoreError(
+            "Chroma was opened before this process was forked, and would hang here: fork first, or use spawn"
+        )
 
 
 def _record(kind: Kind, key: str, text: str, metadata: Any) -> Record:

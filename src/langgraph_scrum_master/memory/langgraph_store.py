@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
 
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.memory.records import Kind, Near, Record, RecordMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import cosines
+from langgraph_scrum_master.shapes import well_formed
+
+T = TypeVar("T")
 
 ROOT = "scrum_master"
 """The first label of our namespaces; the tenant and the kind follow."""
@@ -47,24 +50,41 @@ class StoreMemory(RecordMemory):
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
         rows = {(record.kind, record.key): record for record in records}
-        await self._store.abatch(
-            PutOp(self.labels(kind), key, {"content": record.text, "data": record.data})
+        puts = [
+            PutOp(self.labels(kind), well_formed(key), {"content": well_formed(record.text), "data": record.data})
             for (kind, key), record in rows.items()
-        )
+        ]
+        await self._off_loop(self._store.batch, puts)
 
     async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
         """The records of a kind whose vectors are nearest the query's."""
-        items = self._own(kind, await self._store.asearch(self.labels(kind), query=query, limit=limit))
-        if items and items[0].score is None:
-            items = self._own(kind, await self._store.asearch(self.labels(kind), limit=MOST))
-        records = [record for item in items if (record := _record(kind, item))]
-        near = await asyncio.to_thread(cosines, query, [record.text for record in records], embedder_for("static"))
-        return sorted(zip(records, near, strict=True), key=lambda pair: -pair[1])[:limit]
+        return await self._off_loop(self._nearest, kind, query, limit)
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
+        return await self._off_loop(self._list_all, kind)
+
+    async def _off_loop(self, call: Callable[..., T], *args: Any) -> T:
+        # By the store's blocking methods: some stores have no others, and those that live on an event loop take
+        # such calls from another thread.
+        try:
+            return await off_loop(call, *args)
+        except ScrumMasterError:
+            raise
+        except Exception as error:
+            raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
+
+    def _nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
+        items = self._own(kind, self._store.search(self.labels(kind), query=query, limit=limit))
+        if items and items[0].score is None:
+            items = self._own(kind, self._store.search(self.labels(kind), limit=MOST))
+        records = [record for item in items if (record := _record(kind, item))]
+        near = cosines(query, [record.text for record in records], embedder_for("static"))
+        return sorted(zip(records, near, strict=True), key=lambda pair: -pair[1])[:limit]
+
+    def _list_all(self, kind: Kind) -> list[Record]:
         items: list[SearchItem] = []
-        while page := await self._store.asearch(self.labels(kind), limit=MOST, offset=len(items)):
+        while page := self._store.search(self.labels(kind), limit=MOST, offset=len(items)):
             items += page
         return [record for item in self._own(kind, items) if (record := _record(kind, item))]
 
@@ -75,5 +95,7 @@ class StoreMemory(RecordMemory):
 
 def _record(kind: Kind, item: SearchItem) -> Record | None:
     text = next((item.value[key] for key in _TEXT_KEYS if isinstance(item.value.get(key), str)), "")
-    data: Any = item.value.get("data", {key: value for key, value in item.value.items() if key not in _TEXT_KEYS})
+    data = item.value.get("data")
+    if not isinstance(data, dict):
+        data = {key: value for key, value in item.value.items() if key not in _TEXT_KEYS}
     return Record(kind=kind, key=item.key, text=text, data=data) if text else None

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
-from langgraph_scrum_master.codec import json_shapes
-from langgraph_scrum_master.model import (
+import structlog
+
+from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.codec import from_plain, json_shapes
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.memories import (
     CodePattern,
     Decision,
     DecisionFilter,
     DecisionResult,
     MemoryResult,
     PatternResult,
-    digest,
-    instant,
 )
+from langgraph_scrum_master.model import digest, instant
 from langgraph_scrum_master.rank.relevance import scores
+from langgraph_scrum_master.shapes import dict_of, well_formed
+
+logger = structlog.get_logger("langgraph_scrum_master")
+
+Stored = TypeVar("Stored", Decision, CodePattern)
 
 Kind: TypeAlias = Literal["memory", "decision", "pattern", "relationship"]
+"""What a record is."""
 
 SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern")
 """What `search_similar` looks through."""
 
 CANDIDATES = 100
 """How many of the nearest of each kind are ranked."""
+
+EVERY = 10_000
+"""How many are ranked where a filter may leave few of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +105,18 @@ class RecordMemory(ABC):
         self, query: str, filters: DecisionFilter | None = None, k: int = 5
     ) -> list[DecisionResult]:
         """The decisions that pass the filter and fit the query best."""
+        ranked = await self._ranked(("decision",), query, CANDIDATES if filters is None else EVERY)
         found = [
-            DecisionResult(decision=Decision.from_dict(record.data), similarity=score)
-            for record, score in await self._ranked(("decision",), query)
+            DecisionResult(decision=decision, similarity=score)
+            for record, score in ranked
+            if (decision := _decoded(Decision, record)) and (filters is None or filters.accepts(decision))
         ]
-        return [hit for hit in found if filters is None or filters.accepts(hit.decision)][:k]
+        return found[:k]
 
     async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> list[Decision]:
         """The agent's decisions, newest first."""
-        decisions = [Decision.from_dict(record.data) for record in await self.list_all("decision")]
-        own = [decision for decision in decisions if decision.agent_type == agent_type]
+        decisions = [_decoded(Decision, record) for record in await self.list_all("decision")]
+        own = [decision for decision in decisions if decision and decision.agent_type == agent_type]
         return sorted(own, key=lambda decision: (-instant(decision.timestamp), decision.id))[:limit]
 
     async def search_patterns(
@@ -111,22 +124,27 @@ class RecordMemory(ABC):
     ) -> list[PatternResult]:
         """The patterns that fit the query best; with an empty query, any of the type."""
         if query.strip():
-            ranked = await self._ranked(("pattern",), query)
+            ranked = await self._ranked(("pattern",), query, CANDIDATES if pattern_type is None else EVERY)
         else:
             ranked = [(record, 1.0) for record in await self.list_all("pattern")]
-        found = [PatternResult(pattern=CodePattern.from_dict(r.data), similarity=score) for r, score in ranked]
-        return [hit for hit in found if pattern_type in (None, hit.pattern.pattern_type)][:k]
+        found = [
+            PatternResult(pattern=pattern, similarity=score)
+            for record, score in ranked
+            if (pattern := _decoded(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
+        ]
+        return found[:k]
 
     async def get_patterns_by_type(self, pattern_type: str) -> list[CodePattern]:
         """All patterns of the type."""
-        patterns = [CodePattern.from_dict(record.data) for record in await self.list_all("pattern")]
-        return [pattern for pattern in patterns if pattern.pattern_type == pattern_type]
+        patterns = [_decoded(CodePattern, record) for record in await self.list_all("pattern")]
+        return [pattern for pattern in patterns if pattern and pattern.pattern_type == pattern_type]
 
-    async def _ranked(self, kinds: Sequence[Kind], query: str) -> list[tuple[Record, float]]:
+    async def _ranked(self, kinds: Sequence[Kind], query: str, limit: int = CANDIDATES) -> list[tuple[Record, float]]:
         if not query.strip():
             return []
-        found = [near for kind in kinds for near in await self.nearest(kind, query, CANDIDATES)]
-        return await asyncio.to_thread(_rank, query, found)
+        query = well_formed(query)
+        found = [near for kind in kinds for near in await self.nearest(kind, query, limit)]
+        return await off_loop(_rank, query, found)
 
 
 def _rank(query: str, found: Sequence[Near]) -> list[tuple[Record, float]]:
@@ -136,7 +154,16 @@ def _rank(query: str, found: Sequence[Near]) -> list[tuple[Record, float]]:
 
 
 def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:
-    return Record(kind="memory", key=key, text=content, data=json_shapes(metadata))
+    return Record(kind="memory", key=key, text=content, data=json_shapes(dict_of(metadata)))
+
+
+def _decoded(kind: type[Stored], record: Record) -> Stored | None:
+    """What the record holds; nothing, with a warning, if that is not what it should be."""
+    try:
+        return from_plain(kind, record.data)
+    except DecodeError:
+        logger.warning("record.skipped", kind=record.kind, key=record.key, expected=kind.__name__)
+        return None
 
 
 def _metadata(record: Record) -> dict[str, Any]:

@@ -11,6 +11,9 @@ from langgraph_scrum_master.text.prose import sentences
 MOST_WORDS = 120
 """An ask is cut after so many words."""
 
+LONGEST = 600
+"""Characters of a sentence that are looked at."""
+
 _NEAR_THE_END = 4
 """A bare question counts among so many last sentences: further up it is usually quoted, or answered by its speaker."""
 
@@ -28,21 +31,28 @@ def asks(turn: Turn) -> str:
 @lru_cache(maxsize=2048)
 def asking(prose: str) -> str:
     """The sentences of this prose that ask."""
-    said = sentences(prose)
+    said = [_clipped(sentence) for sentence in sentences(prose)]
     found = [sentence for i, sentence in enumerate(said) if _asks(sentence, said[i + 1 :])]
     return " ".join(" ".join(found).split()[:MOST_WORDS])
 
 
+def _clipped(sentence: str) -> str:
+    # What is longer is no sentence, and patterns would take long over it.
+    return sentence if len(sentence) <= LONGEST else f"{sentence[: LONGEST // 2]} {sentence[-LONGEST // 2 :]}"
+
+
 def _asks(sentence: str, later: list[str]) -> bool:
-    if _NOT_AN_ASK.search(sentence):
+    if _NOT_AN_ASK.search(sentence) or _SETTLED.search(sentence):
         return False
     if _REQUEST.search(sentence) or _STUCK.search(sentence):
         return True
-    return sentence.endswith("?") and len(later) < _NEAR_THE_END and _wants_to_know(sentence, later)
+    return sentence.endswith(("?", "？")) and len(later) < _NEAR_THE_END and _wants_to_know(sentence, later)
 
 
 def _wants_to_know(question: str, later: list[str]) -> bool:
-    return bool(_QUESTION.search(question)) and not (later and _OWN_ANSWER.match(later[0]))
+    if later and not _GOES_ON_ASKING.search(later[0]):
+        return False
+    return bool(_QUESTION.search(question)) or not question.isascii()
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -67,21 +77,33 @@ _REQUEST = _any_of(
     r"\bhere's what I need\b",
 )
 _STUCK = _any_of(
-    rf"\b{_CANNOT} {_GO_ON}\b[^.?!]*\b(?:without|until|unless|because|as (?:the|it|there)|since)\b",
-    rf"\b(?:without|until|unless) [^.?!]*\b{_CANNOT}\b",
-    r"\bblocked\b *(?:[:—–-]|on|by|until|because|waiting|as|since)",
-    r"\b(?:am|are|is|still) waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|somebody|someone)\b",
+    rf"(?:\b(?:I|we|this|the (?:task|work|story|implementation|problem|solution|answer))\b[^.?!]{{0,30}}|^)\b{_CANNOT} {_GO_ON}\b[^.?!]*"
+    r"\b(?:without|until|unless|because|as (?:the|it|there)|since)\b",
+    rf"\b(?:without|until|unless) (?!.*\busers?\b)[^.?!]*\b(?:I|we) (?:\w+ )?{_CANNOT}\b",
+    r"^blocked\b *(?:[:—–-]|on|by|until|because|waiting|as|since)",
+    r"\b(?:I|we)(?:'m| am|'re| are) (?:still |now )?(?:blocked|stuck)\b",
+    r"\b(?:I'm|I am|we're|we are) (?:still )?waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|some)",
     r"\b(?:spec|specification|story|task|ticket|problem|statement|documentation|brief|requirements?|prompt)\b[^.?!]{0,40}"
     r"\b(?:(?:does|do)(?: not|n't) (?:say|specify|state|mention|define|tell)|(?:is|are) (?:unclear|ambiguous|silent|incomplete))",
-    r"\b(?:information|context|details?|requirements?|specification|schema|contract|criteria) (?:is|are) (?:still )?"
+    r"^(?:the |some |this )?(?:\w+ ){0,2}(?:information|context|details?|requirements?|specification|schema|contract|criteria) (?:is|are) (?:still )?"
     r"(?:missing|unclear|not (?:provided|given|specified|available|clear))",
+    r"^no \w+(?: \w+)? (?:was|were|is|are|has been) (?:provided|given|specified|defined)\b",
     r"\b(?:it is|it's|it remains|remains) (?:still )?(?:unclear|not clear|unspecified) (?:to me |to us )?(?:which|what|where|who|how|whether|if)",
     r"\b(?:I|we)(?: am|'m| are|'re)? (?:still )?(?:missing|lack|lacking|unsure (?:about|which|what|how|whether)|not sure (?:which|what|how|whether|about))\b",
     r"\b(?:I|we) (?:do not|don't) (?:know (?:which|what|where|who|how|whether)|have (?:the|any|enough|access to the) "
     r"[^.?!]{0,40}(?:information|context|details|schema|spec|contract|decision|requirements))",
-    r"\b(?:missing|insufficient|not enough) (?:information|context|details)\b",
+    r"\b(?:I|we) have no (?:information|context|details|idea|access)\b",
+    r"\b(?:I|we) (?:cannot|can't|could not|couldn't) find (?:the|any|an?) (?:\w+ )?(?:spec|specification|schema|contract|documentation|decision|requirements?|information)\b",
+    r"\bnobody (?:has )?(?:told|answered)\b",
+    r"\b(?:insufficient|not enough) (?:information|context|details|data)\b",
+    r"^missing (?:information|context|details)\b",
     r"\b(?:not sure|unsure|unclear) (?:on|about|which|what|how|whether|where|who)\b",
-    r"\bneeds? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
+    r"\b(?:I|we|^)\b ?needs? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
+)
+_SETTLED = _any_of(
+    r"\b(?:so|therefore|hence|thus),? (?:I|we) (?:used|chose|assumed|went|took|picked|will use|use)\b",
+    r"\bI (?:fixed|added|resolved|filled|found|clarified|provided)\b",
+    r"\b(?:returns?|raises?|throws?|when|whenever) [^.?!]*\b(?:missing|blocked|unclear)\b",
 )
 _QUESTION = _any_of(
     r"^(?:\W*\w+,? )?(?:so |and |but |also,? |then |given [^,]*, |to \w+, )*"
@@ -106,7 +128,8 @@ _NOT_AN_ASK = _any_of(
     r"\b(?:provide|share|send|give (?:me|us)) (?:me |us )?(?:with )?(?:an? |the )?(?:updated?|final|complete[d]?|result|summary|report|implementation|"
     r"script|code|python|patch|snippet|full (?:code|definition)|content of)",
 )
-_OWN_ANSWER = _any_of(
-    r"(?:yes|no|well|because|it's|it is|they|the answer|let's|let me|here|so|simple|turns out|to (?:answer|find|do)|first|"
-    r"we (?:use|will|can|should|need to)|we'll|I will|I'll|I'm going|I would|I suggest|I propose)\b"
+_GOES_ON_ASKING = _any_of(
+    r"\?$",
+    r"^(?:if|once|until|unless|otherwise|please|without|as soon|then|thanks|thank you|I (?:need|can't|cannot|will wait|am|want)|we (?:need|can't|cannot)|"
+    r"this (?:is needed|blocks)|that (?:blocks|decides)|or|and)\b",
 )

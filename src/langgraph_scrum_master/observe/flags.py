@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from langgraph_scrum_master.model import Flag, Turn
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of
+from langgraph_scrum_master.shapes import absent, dict_of, items_of, read, text_of
 
 REQUEST_TOOL = "request_context"
 """The tool with which an agent asks for context."""
@@ -31,8 +31,7 @@ def _said(turn: Turn) -> Iterator[Flag]:
         yield Flag(agent=turn.agent, need=need if need != _UNNAMED else turn.prose.strip() or need, origin=turn.id)
     for call in turn.tool_calls:
         if call.name == REQUEST_TOOL:
-            asked = dict_of(json.loads(call.arguments))
-            words = " ".join(value for value in asked.values() if isinstance(value, str))
+            words = " ".join(value for value in dict_of(json.loads(call.arguments)).values() if isinstance(value, str))
             yield Flag(agent=turn.agent, need=words or turn.prose.strip(), origin=turn.id)
 
 
@@ -53,7 +52,7 @@ def _required(state: State, target: str, requirements: Mapping[str, Sequence[str
     handoff = state.get("handoff_context")
     declared = (text_of(key) for key in items_of(read(handoff, "required_context")))
     needed = dict.fromkeys([*filter(None, declared), *requirements.get(target, ())])
-    missing = tuple(key for key in needed if not state.get(key) and not read(handoff, key))
+    missing = tuple(key for key in needed if absent(state.get(key)) and absent(read(handoff, key)))
     if missing:
         words = ", ".join(key.replace("_", " ") for key in missing)
         yield Flag(agent=target, need=words, origin="handoff_context", missing=missing)

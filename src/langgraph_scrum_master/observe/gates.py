@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph_scrum_master.model import Gate
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import items_of, read, text_of
+from langgraph_scrum_master.shapes import items_of, read, text_of, truthy
 
 
 def read_gates(state: State) -> tuple[Gate, ...]:
@@ -15,6 +15,6 @@ def read_gates(state: State) -> tuple[Gate, ...]:
         for name, result in latest.items()
         if read(result, "passed") is False
     ]
-    if state.get("gate_blocked") and (reason := text_of(state.get("gate_failure"))):
+    if truthy(state.get("gate_blocked")) and (reason := text_of(state.get("gate_failure"))):
         failed = [Gate(name="", reason=reason), *(gate for gate in failed if gate.reason != reason)]
     return tuple(failed)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 from langgraph_scrum_master.model import Handoff, Turn
-from langgraph_scrum_master.shapes import read, text_of
+from langgraph_scrum_master.shapes import absent, read, text_of, truthy
 
 _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 
@@ -19,12 +18,15 @@ def read_handoffs(turns: Sequence[Turn]) -> tuple[Handoff, ...]:
     return called or tuple(_by_speaker(turns))
 
 
-def pending_target(state_handoff: object, current_agent: str, last_speaker: str) -> str:
-    """The agent that the state's `handoff_context` hands work to, unless it has spoken; nothing if there is none."""
-    if not state_handoff:
+def pending_target(handoff: object, current_agent: str, turns: Sequence[Turn]) -> str:
+    """The agent that `handoff_context` hands work to, unless it has spoken since; nothing if there is none."""
+    if absent(handoff) or not truthy(handoff):
         return ""
-    target = text_of(read(state_handoff, "target_agent")) or current_agent
-    return target if target != last_speaker else ""
+    target = text_of(read(handoff, "target_agent")) or current_agent
+    source = text_of(read(handoff, "source_agent"))
+    speakers = [turn.agent for turn in turns if turn.kind == "agent"]
+    since = len(speakers) - speakers[::-1].index(source) if source in speakers else 0
+    return "" if target in speakers[since:] else target
 
 
 def _called(turn: Turn) -> Iterator[Handoff]:
@@ -38,8 +40,7 @@ def _called(turn: Turn) -> Iterator[Handoff]:
 
 
 def _argument(arguments: str, name: str) -> str:
-    parsed: Any = json.loads(arguments)
-    return text_of(read(parsed, name))
+    return text_of(read(json.loads(arguments), name))
 
 
 def _by_speaker(turns: Sequence[Turn]) -> Iterator[Handoff]:

@@ -27,6 +27,8 @@ def _measured(turns: Sequence[Turn]) -> Iterator[Pace]:
     before: float | None = None
     for turn in turns:
         if turn.time is None:
+            # Whoever that was, the time until the next turn is not the next speaker's alone.
+            before = None
             continue
         if turn.kind == "agent" and before is not None and turn.time >= before:
             earlier = samples.setdefault(turn.agent, [])

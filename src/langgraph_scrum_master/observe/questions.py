@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from langgraph_scrum_master.model import Question, Turn
@@ -10,6 +11,13 @@ from langgraph_scrum_master.text.terms import terms
 
 SHORT_ANSWER = 6
 """A reply of at most so many words right after a question answers it, whatever its words."""
+
+
+_SETTLES = re.compile(
+    r"\b(?:we (?:use|keep|go|have|decided|will)|we'll|go with|it(?:'s| is)|they are|must|should|as (?:agreed|decided)|"
+    r"according to|for \d|use the|see (?:the|ADR))\b",
+    re.I,
+)
 
 
 def read_questions(turns: Sequence[Turn]) -> tuple[Question, ...]:
@@ -35,5 +43,7 @@ def _answered(asker: str, question: str, later: Sequence[Turn]) -> bool:
 def _answers(turn: Turn, wanted: set[str], *, next_up: bool) -> bool:
     if asks(turn):
         return False
-    brief = len(turn.text.split()) <= SHORT_ANSWER
-    return bool(wanted.intersection(terms(turn.text))) or (next_up and (brief or turn.kind == "human"))
+    if wanted.intersection(terms(turn.text)):
+        return True
+    direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(turn.prose)
+    return next_up and bool(direct)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, instant
+from langgraph_scrum_master.codec import json_shapes
+from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, digest, instant
 from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
 from langgraph_scrum_master.text.prose import prose
 
@@ -32,6 +34,10 @@ _KINDS: dict[str, TurnKind] = {
     "system": "system",
     "developer": "system",
 }
+_LATEST = 1e11
+"""A larger number of seconds is no time."""
+
+_AGENT_NAME = re.compile(r"[a-z][a-z0-9_\-]*")
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -45,15 +51,15 @@ def read_turns(messages: object, *, window: int = WINDOW) -> tuple[Turn, ...]:
 
 def _turn(message: object, index: int) -> Turn | None:
     message = _unwrapped(message)
-    kind = _kind(message)
     marks = dict_of(read(message, "additional_kwargs"))
+    kind = _kind(message, marks, index)
     if kind is None or SYNTHETIC in marks:
         return None
     text = content_text(read(message, "content"))
     return Turn(
-        id=text_of(read(message, "id")) or f"#{index}",
+        id=_id(message, text),
         agent=_agent(message, kind, marks),
-        kind="agent" if kind == "human" and text_of(marks.get("agent")) else kind,
+        kind=kind,
         text=text,
         prose=prose(text),
         tool_calls=tuple(_tool_call(call) for call in items_of(read(message, "tool_calls"))),
@@ -69,28 +75,49 @@ def _unwrapped(message: object) -> object:
     if isinstance(message, Mapping) and "lc" in message and isinstance(message.get("kwargs"), Mapping):
         name = str((items_of(message.get("id")) or [""])[-1]).lower()
         return {"type": name.removesuffix("chunk").removesuffix("message"), **message["kwargs"]}
+    if isinstance(message, Mapping) and isinstance(message.get("data"), Mapping):
+        return {"type": message.get("type"), **message["data"]}
     return message
 
 
-def _kind(message: object) -> TurnKind | None:
+def _kind(message: object, marks: Mapping[str, Any], index: int) -> TurnKind | None:
     if isinstance(message, str):
         return None
-    for name in (read(message, "role"), read(message, "type")):
-        if kind := _KINDS.get(text_of(name).lower()):
-            return kind
-    return None
+    role, kind = text_of(read(message, "role")).lower(), text_of(read(message, "type")).lower()
+    found = _KINDS.get(role) or _KINDS.get(kind)
+    if found is None and role and (kind == "chat" or read(message, "content")):
+        return "agent"
+    # Many graphs let agents speak as human messages with a name; the first message is the person's task.
+    named = index > 0 and _AGENT_NAME.fullmatch(text_of(read(message, "name")))
+    if found == "human" and (text_of(marks.get("agent")) or (named and named[0] not in _KINDS)):
+        return "agent"
+    return found
+
+
+def _id(message: object, text: str) -> str:
+    # Without an id of its own a message is known by what it says, wherever a cut history puts it.
+    own = read(message, "id")
+    return str(own) if isinstance(own, str | int) and own != "" else f"#{digest(text_of(read(message, 'name')), text)}"
 
 
 def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
     name = text_of(marks.get("agent")) or text_of(read(message, "name"))
+    role = text_of(read(message, "role"))
+    if not name and kind == "agent" and role.lower() not in _KINDS:
+        name = role
     return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
 
 
 def _tool_call(call: object) -> ToolCall:
     function = dict_of(read(call, "function"))
     name = text_of(read(call, "name")) or text_of(function.get("name"))
-    arguments = read(call, "args", function.get("arguments"))
-    return ToolCall(name=name, arguments=json.dumps(arguments, sort_keys=True, default=str))
+    return ToolCall(name=name, arguments=_canonical(read(call, "args", function.get("arguments"))))
+
+
+def _canonical(arguments: object) -> str:
+    with suppress(ValueError, RecursionError):
+        arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
+    return json.dumps(json_shapes(arguments), sort_keys=True)
 
 
 def _time(message: object, marks: Mapping[str, Any]) -> float | None:
@@ -106,6 +133,6 @@ def _seconds(stamp: object) -> float | None:
     if isinstance(stamp, datetime):
         return instant(stamp.isoformat())
     if isinstance(stamp, int | float) and not isinstance(stamp, bool):
-        return float(stamp)
+        return float(stamp) if abs(stamp) < _LATEST else None
     found = instant(text_of(stamp))
     return None if found == float("-inf") else found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from langgraph_scrum_master.model import Dropped, DropReason, RetrievedContext
-from langgraph_scrum_master.text.similarity import Seen
+from langgraph_scrum_master.text.similarity import Seen, Whole
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
 """What is kept, in its order, and what is not."""
@@ -28,15 +28,15 @@ def above(contexts: Sequence[RetrievedContext], bar: float) -> Split:
     return kept, [dropped(context, "below_bar") for context in contexts if context.relevance_score < bar]
 
 
-def novel(contexts: Sequence[RetrievedContext], seen: Iterable[str], seen_keys: Iterable[str]) -> Split:
-    """The contexts that say something the agent has not seen."""
-    known, keys = Seen(), set(seen_keys)
-    for text in seen:
-        known.add(text)
+def novel(
+    contexts: Sequence[RetrievedContext], told: Sequence[str], seen: Sequence[str], seen_keys: Collection[str]
+) -> Split:
+    """The contexts that say something new: no part of what the agent was `told`, and no text it has `seen`."""
+    known, whole = Seen(*told), Whole(*seen)
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
-        if context.key in keys or known.says(context.content):
+        if context.key in seen_keys or known.says(context.content) or context.content in whole:
             left.append(dropped(context, "already_seen"))
         else:
             kept.append(context)
@@ -45,17 +45,11 @@ def novel(contexts: Sequence[RetrievedContext], seen: Iterable[str], seen_keys: 
 
 def distinct(contexts: Sequence[RetrievedContext]) -> Split:
     """The contexts without those that repeat a better one."""
-    kept: list[RetrievedContext] = []
+    kept: list[tuple[RetrievedContext, Seen]] = []
     left: list[Dropped] = []
     for context in contexts:
-        if any(_repeats(context, other) for other in kept):
+        if any(context.key == other.key or said.says(context.content) for other, said in kept):
             left.append(dropped(context, "duplicate"))
         else:
-            kept.append(context)
-    return kept, left
-
-
-def _repeats(context: RetrievedContext, other: RetrievedContext) -> bool:
-    known = Seen()
-    known.add(other.content)
-    return context.key == other.key or known.says(context.content)
+            kept.append((context, Seen(context.content)))
+    return [context for context, _ in kept], left

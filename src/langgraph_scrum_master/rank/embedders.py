@@ -12,12 +12,19 @@ from zlib import crc32
 
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterWarning
 from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.shapes import well_formed
 from langgraph_scrum_master.text.terms import STOP_WORDS, terms
 
 if TYPE_CHECKING:
     import numpy as np
 
+EMBEDDERS = ("static", "hash")
+"""Those that have a name."""
+
 DIMENSIONS = 256
+
+LOOKED_AT = 8_000
+"""Characters of a text that its vector and its score are made from."""
 
 _WEIGHTS = "wordllama/weights/l2_supercat_256.safetensors"
 _TOKENIZER = "wordllama/tokenizers/l2_supercat_tokenizer_config.json"
@@ -31,7 +38,7 @@ def embedder_for(choice: str | Embedder) -> Embedder:
         case "hash":
             return HashEmbedder()
         case str():
-            raise ConfigError(f"embedder must be 'static', 'hash' or an object with embed_documents, got {choice!r}")
+            raise ConfigError(f"embedder must be among {EMBEDDERS}, or an object with embed_documents, got {choice!r}")
         case _:
             return choice
 
@@ -74,7 +81,7 @@ class HashEmbedder:
 
         vectors = np.zeros((len(texts), DIMENSIONS), dtype="float32")
         for row, text in zip(vectors, texts, strict=True):
-            for term in terms(text):
+            for term in terms(text[:LOOKED_AT]):
                 place = crc32(term.encode())
                 row[place % DIMENSIONS] += 1 if place & 0x8000_0000 else -1
         return [_unit(row) for row in vectors]
@@ -100,6 +107,7 @@ def _static_or_hash() -> Embedder:
 
 
 def _content(text: str) -> str:
+    text = well_formed(text[:LOOKED_AT])
     kept = " ".join(word for word in text.split() if word.lower().strip(".,;:!?()'\"") not in STOP_WORDS)
     return kept or text
 

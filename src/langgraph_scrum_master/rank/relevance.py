@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import exp, log
 
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.embedders import LOOKED_AT, embedder_for
 from langgraph_scrum_master.text.terms import stem, words
 
 MEANING = 0.4
@@ -56,7 +56,7 @@ def coverage(query: str, texts: Sequence[str]) -> list[float]:
     wanted = {stem(word): word for word in words(query)}
     if not wanted or not texts:
         return [0.0] * len(texts)
-    held = [{stem(word): word for word in words(text)} for text in texts]
+    held = [{stem(word): word for word in words(text[:LOOKED_AT])} for text in texts]
     near = _nearness(list(wanted.values()), sorted({word for text in held for word in text.values()}))
     weight = _rarity(wanted, held)
     whole = sum(weight.values())

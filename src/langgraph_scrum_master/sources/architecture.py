@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of
@@ -29,7 +29,7 @@ class ArchitectureSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts scored by their own words; a folder that is not there raises."""
-        written = await asyncio.to_thread(_read_folder, Path(self._folder)) if self._folder else []
+        written = await off_loop(_read_folder, Path(self._folder)) if self._folder else []
         return await scored("architecture", query, [*written, *_in_state(state)])
 
 

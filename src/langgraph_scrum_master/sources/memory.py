@@ -5,8 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from langgraph_scrum_master.model import Decision, MemoryResult, Query, RetrievedContext
+import structlog
+
+from langgraph_scrum_master.memories import CodePattern, Decision, MemoryResult
+from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, State
+
+logger = structlog.get_logger("langgraph_scrum_master")
 
 
 class MemorySource:
@@ -18,40 +23,54 @@ class MemorySource:
         self._memory = memory
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Contexts with the store's own scores."""
-        similar, decisions, patterns = await asyncio.gather(
-            self._memory.search_similar(query.text, k=query.k),
-            self._memory.search_decisions(query.text, k=query.k),
-            self._memory.search_patterns(query.text, k=query.k),
+        """Contexts with the store's own scores; a search that fails leaves the others, and raises if all do."""
+        searches = await asyncio.gather(
+            self._similar(query), self._decisions(query), self._patterns(query), return_exceptions=True
         )
-        found = [_remembered(query, result) for result in similar]
-        found += [
-            RetrievedContext(
-                source="memory",
-                content=hit.decision.text,
-                relevance_score=hit.similarity,
-                metadata={"kind": "decision", "agent": hit.decision.agent_type, "type": hit.decision.decision_type},
-                retrieved_at=query.now,
-                key=hit.decision.id,
-                title=_decision_title(hit.decision),
-                created_at=hit.decision.timestamp,
-            )
-            for hit in decisions
-        ]
-        found += [
-            RetrievedContext(
-                source="memory",
-                content=hit.pattern.text,
-                relevance_score=hit.similarity,
-                metadata={"kind": "pattern", "type": hit.pattern.pattern_type},
-                retrieved_at=query.now,
-                key=hit.pattern.id,
-                title=f"Pattern: {hit.pattern.name}",
-                created_at=hit.pattern.created_at,
-            )
-            for hit in patterns
-        ]
-        return {context.key: context for context in found}.values()
+        errors = [found for found in searches if isinstance(found, BaseException)]
+        if len(errors) == len(searches):
+            raise errors[0]
+        for error in errors:
+            logger.warning("search.failed", source=self.name, error=f"{type(error).__name__}: {error}")
+        contexts = [context for found in searches if not isinstance(found, BaseException) for context in found]
+        return {context.key: context for context in contexts}.values()
+
+    async def _similar(self, query: Query) -> list[RetrievedContext]:
+        return [_remembered(query, result) for result in await self._memory.search_similar(query.text, k=query.k)]
+
+    async def _decisions(self, query: Query) -> list[RetrievedContext]:
+        found = await self._memory.search_decisions(query.text, k=query.k)
+        return [_decided(query, hit.decision, hit.similarity) for hit in found]
+
+    async def _patterns(self, query: Query) -> list[RetrievedContext]:
+        found = await self._memory.search_patterns(query.text, k=query.k)
+        return [_habit(query, hit.pattern, hit.similarity) for hit in found]
+
+
+def _decided(query: Query, decision: Decision, score: float) -> RetrievedContext:
+    return RetrievedContext(
+        source="memory",
+        content=decision.text,
+        relevance_score=score,
+        metadata={"kind": "decision", "agent": decision.agent_type, "type": decision.decision_type},
+        retrieved_at=query.now,
+        key=decision.id,
+        title=_decision_title(decision),
+        created_at=decision.timestamp,
+    )
+
+
+def _habit(query: Query, pattern: CodePattern, score: float) -> RetrievedContext:
+    return RetrievedContext(
+        source="memory",
+        content=pattern.text,
+        relevance_score=score,
+        metadata={"kind": "pattern", "type": pattern.pattern_type},
+        retrieved_at=query.now,
+        key=pattern.id,
+        title=f"Pattern: {pattern.name}",
+        created_at=pattern.created_at,
+    )
 
 
 def _remembered(query: Query, result: MemoryResult) -> RetrievedContext:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.model import ContextSource, Query, RetrievedContext
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
@@ -28,7 +28,7 @@ async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -
     offered = [piece for piece in pieces if piece.content.strip()]
     if not offered:
         return []
-    scores = await asyncio.to_thread(_scores, query.text, [f"{p.title}\n{p.content}" for p in offered])
+    scores = await off_loop(_scores, query.text, [f"{p.title}\n{p.content}" for p in offered])
     best = sorted(zip(scores, offered, strict=True), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
     return [
         RetrievedContext(

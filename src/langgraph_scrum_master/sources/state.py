@@ -7,7 +7,7 @@ from typing import Any
 
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import content_text, fields_text, items_of, read, text_of
+from langgraph_scrum_master.shapes import absent, content_text, fields_text, items_of, read, text_of
 from langgraph_scrum_master.sources.scoring import Piece, scored
 
 MOST_MESSAGES = 500
@@ -29,21 +29,19 @@ class StateSource:
         return await scored(
             "state",
             query,
-            [*self._out_of_view(state), *_decided(items_of(state.get("decisions"))), *_handed_over(state)],
+            [*self._out_of_view(state, query.agent), *_decided(items_of(state.get("decisions"))), *_handed_over(state)],
         )
 
-    def _out_of_view(self, state: State) -> Iterator[Piece]:
+    def _out_of_view(self, state: State, agent: str) -> Iterator[Piece]:
         messages = items_of(state.get("messages"))
         end = len(messages) - self._view_window
         start = max(0, end - MOST_MESSAGES)
         for i, message in enumerate(messages[start : max(0, end)], start):
-            if text := content_text(read(message, "content")):
-                speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))
-                yield Piece(
-                    content=text,
-                    key=f"message:{read(message, 'id') or i}",
-                    title=f"Earlier message by {speaker or 'the team'}",
-                )
+            text = content_text(read(message, "content"))
+            speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))
+            if text and speaker != agent:
+                title = f"Earlier message by {speaker or 'the team'}"
+                yield Piece(content=text, key=f"message:{read(message, 'id') or i}", title=title)
 
 
 def _decided(decisions: Sequence[Any]) -> Iterator[Piece]:
@@ -65,12 +63,18 @@ def _decision_text(decision: object) -> str:
 
 def _handed_over(state: State) -> Iterator[Piece]:
     handoff = state.get("handoff_context")
-    if not handoff:
+    if absent(handoff):
         return
     for name in _HANDOFF_TEXTS:
         if text := text_of(read(handoff, name)):
             yield Piece(content=text, key=f"handoff:{name}", title=f"Handoff, {name.replace('_', ' ')}")
     yield from _decided([*items_of(read(handoff, "decisions")), *items_of(read(handoff, "relevant_decisions"))])
+    for i, message in enumerate(items_of(read(handoff, "recent_messages"))):
+        said = content_text(read(message, "content")) or text_of(message)
+        yield Piece(content=said, key=f"handoff:message:{i}", title="Message handed over")
+    for name in items_of(read(handoff, "relevant_state_keys")):
+        if isinstance(name, str) and name != "messages":
+            yield Piece(content=fields_text(state.get(name)), key=f"state:{name}", title=name.replace("_", " "))
     if isinstance(context := read(handoff, "required_context"), Mapping):
         for name, value in context.items():
             yield Piece(content=fields_text(value), key=f"handoff:{name}", title=f"Handoff, {name}")

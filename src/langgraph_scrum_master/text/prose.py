@@ -14,11 +14,16 @@ _NOT_PROSE = (
     re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9])|\n+|(?<=[。？！])")
-_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|[*_]{1,3}|\s+$")
+_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|[*_]{1,3}")
+
+MOST = 12_000
+"""Characters of a message that are looked at, half from its start and half from its end."""
 
 
 def prose(text: str) -> str:
-    """The text without code, links, quotations, tables and tracebacks."""
+    """The text without code, links, quotations, tables and tracebacks; of a very long one, its start and its end."""
+    if len(text) > MOST:
+        text = f"{text[: MOST // 2]}\n{text[-MOST // 2 :]}"
     for pattern in _NOT_PROSE:
         text = pattern.sub(" ", text)
     return text

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import re
 from html import escape
+from unicodedata import normalize
 
 FRAME_TAGS = ("injected_context", "context_item")
 """The tags of our own frame."""
 
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
-_TAGS = "|".join(tag.replace("_", r"[\W_]*") for tag in FRAME_TAGS)
-_FRAME = re.compile(rf"[<＜﹤‹](?=[\s/／\\]*(?:{_TAGS}))", re.I)
+_OPENING = re.compile("[<＜﹤‹〈⟨˂ᐸ]")
 _ROLE_TOKEN = re.compile(r"<(?=\|)|\[(?=/?INST\])", re.I)
+_REACH = 60
+_LOOK_ALIKES = str.maketrans("асеіїјортхмпѕԁνοτειχ", "aceiijoptxmnsdnoteix")
+_NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
 
 
 def as_data(text: str) -> str:
     """The text without invisible characters, and with whatever would open or close our frame made harmless."""
     visible = _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    return _ROLE_TOKEN.sub(lambda m: {"<": "&lt;", "[": "&#91;"}[m[0]], _FRAME.sub("&lt;", visible))
+    framed = _OPENING.sub(lambda m: "&lt;" if _names_our_frame(visible[m.end() : m.end() + _REACH]) else m[0], visible)
+    return _ROLE_TOKEN.sub(lambda m: {"<": "&lt;", "[": "&#91;"}[m[0]], framed)
+
+
+def _names_our_frame(following: str) -> bool:
+    # Only letters count, whatever stands between them, and letters that look like others count as those.
+    folded = normalize("NFKD", following).lower().translate(_LOOK_ALIKES)
+    return "".join(char for char in folded if "a" <= char <= "z").startswith(_NAMES)
 
 
 def as_attribute(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import numbers
 
 SHINGLE = 3
@@ -18,19 +19,16 @@ _WORDS = re.compile(r"\w+")
 class Seen:
     """Texts against which others are compared; what they say together counts."""
 
-    __slots__ = ("_numbers", "_shingles", "_words")
+    __slots__ = ("_numbers", "_sentences", "_shingles")
 
-    def __init__(self) -> None:
+    def __init__(self, *said: str) -> None:
         self._shingles: set[tuple[str, ...]] = set()
         self._numbers: set[str] = set()
-        self._words: set[str] = set()
-
-    def add(self, text: str) -> None:
-        """Remember what the text says."""
-        words = _words(text)
-        self._shingles.update(_shingles(words))
-        self._numbers.update(numbers(text))
-        self._words.update(words)
+        self._sentences: set[tuple[str, ...]] = set()
+        for text in said:
+            self._shingles.update(_shingles(_words(text)))
+            self._numbers.update(numbers(text))
+            self._sentences.update(tuple(_words(sentence)) for sentence in sentences(text))
 
     def says(self, text: str) -> bool:
         """Whether the text is said already, nearly word for word and with all its numbers."""
@@ -39,10 +37,23 @@ class Seen:
             return True
         if not numbers(text) <= self._numbers:
             return False
-        if len(words) < SHINGLE:
-            return self._words.issuperset(words)
+        if len(words) <= SHINGLE:
+            # So few words stand by chance in a longer text: they must be a sentence of their own.
+            return tuple(words) in self._sentences
         shingles = _shingles(words)
         return sum(shingle in self._shingles for shingle in shingles) >= SAME * len(shingles)
+
+
+class Whole:
+    """Texts that others may be, whatever their punctuation."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = {tuple(_words(text)) for text in texts}
+
+    def __contains__(self, text: str) -> bool:
+        return tuple(_words(text)) in self._texts
 
 
 def _words(text: str) -> list[str]:

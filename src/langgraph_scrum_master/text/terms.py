@@ -6,6 +6,8 @@ import re
 from functools import cache, lru_cache
 from typing import Any
 
+from langgraph_scrum_master.shapes import well_formed
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
@@ -33,6 +35,7 @@ def terms(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """The same words in lower case, not stemmed."""
     found: list[str] = []
+    text = well_formed(text)
     for word in _WORD.findall(text):
         if (lowered := word.lower()) in STOP_WORDS:
             continue

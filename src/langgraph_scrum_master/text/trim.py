@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 ELLIPSIS = " …"
 
-_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s+|\n{2,}")
-_WORD_END = re.compile(r"\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
+# In scripts without spaces any character may end a line.
+_WORD_END = re.compile(r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 
 
 def trim(text: str, fits: Callable[[str], bool]) -> str:

@@ -1,0 +1,115 @@
+"""What a memory holds and gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryResult(Plain):
+    """A memory found again. Scores run from 0 to 1, higher is better."""
+
+    key: str
+    content: str
+    score: float
+    metadata: dict[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision(Plain):
+    """A choice that an agent made, and why."""
+
+    agent_type: str
+    context: str
+    rationale: str = ""
+    outcome: str = ""
+    decision_type: str = ""
+    artifact_type: str = ""
+    artifact_ids: tuple[str, ...] = ()
+    timestamp: str = field(default_factory=utc_now)
+    id: str = ""
+    """Made from agent, context and rationale if there is none, so that storing twice stores once."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "artifact_ids")
+        if not self.id:
+            object.__setattr__(self, "id", f"decision:{digest(self.agent_type, self.context, self.rationale)}")
+
+    @property
+    def text(self) -> str:
+        """The decision as prose."""
+        parts = (self.context, self.rationale and f"Why: {self.rationale}", self.outcome and f"Outcome: {self.outcome}")
+        return "\n".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionFilter:
+    """Which decisions count; what is None does not matter."""
+
+    agent_type: str | None = None
+    time_range_start: str | None = None
+    time_range_end: str | None = None
+    artifact_type: str | None = None
+    decision_type: str | None = None
+
+    def accepts(self, decision: Decision) -> bool:
+        """Whether the decision passes every condition given; times compare as instants, the end included."""
+        equal = all(
+            wanted is None or wanted == actual
+            for wanted, actual in (
+                (self.agent_type, decision.agent_type),
+                (self.artifact_type, decision.artifact_type),
+                (self.decision_type, decision.decision_type),
+            )
+        )
+        at = instant(decision.timestamp)
+        start = self.time_range_start is None or instant(self.time_range_start) <= at
+        return equal and start and (self.time_range_end is None or at <= instant(self.time_range_end))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionResult:
+    """A decision found again."""
+
+    decision: Decision
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodePattern(Plain):
+    """A habit of the code base."""
+
+    pattern_type: str
+    name: str
+    value: str
+    confidence: float = 1.0
+    examples: tuple[str, ...] = ()
+    source_files: tuple[str, ...] = ()
+    created_at: str = field(default_factory=utc_now)
+
+    def __post_init__(self) -> None:
+        freeze(self, "examples", "source_files")
+        clamp(self, "confidence", 0.0, 1.0)
+
+    @property
+    def id(self) -> str:
+        """One pattern per type and name: storing it again updates it."""
+        return f"pattern:{digest(self.pattern_type, self.name)}"
+
+    @property
+    def text(self) -> str:
+        """The pattern as prose."""
+        examples = f"\nExamples: {', '.join(self.examples)}" if self.examples else ""
+        return f"{self.name} ({self.pattern_type}): {self.value}{examples}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatternResult:
+    """A pattern found again."""
+
+    pattern: CodePattern
+    similarity: float
