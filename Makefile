@@ -36,7 +36,7 @@ picture: $(READY) ## draw the picture of `make run` in the README
 	$(BIN)/scrum-master run --svg docs/images/run.svg
 
 serve: $(READY) ## serve the graphs with `langgraph dev` on loopback
-	$(BIN)/langgraph dev --host 127.0.0.1 --no-browser
+	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist

@@ -83,11 +83,13 @@ def whose_turn(state: TeamState) -> Literal["dev", "tester"]:
 
 
 def analyst(prompt: list[BaseMessage]) -> str:
+    """Restates the person's task."""
     task = next(message.text for message in prompt if isinstance(message, HumanMessage))
     return f"The requirement is clear. {task} The client sends an Idempotency-Key header."
 
 
 def architect(prompt: list[BaseMessage]) -> str:
+    """Says how to build it, and leaves out what was decided long ago."""
     return "Put the check in front of the payment service, and keep each key with its answer. Over to the developer."
 
 
@@ -106,6 +108,7 @@ def dev(prompt: list[BaseMessage]) -> str:
 
 
 def tester(prompt: list[BaseMessage]) -> str:
+    """Compares what was implemented with what was decided."""
     done = prompt[-1].text
     if "Redis" in done and "24 hours" in done:
         return "Gate passed: a repeated key answers from Redis, and is forgotten after 24 hours as decided."

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import structlog
 from structlog.testing import LogCapture
 
-# Set before anything is imported: tests neither trace to a service nor send telemetry.
+# Set before anything is imported: tests, and the processes they start, neither trace nor send telemetry nor reach out.
 os.environ["LANGSMITH_TRACING"] = "false"
+os.environ["LANGGRAPH_CLI_NO_ANALYTICS"] = "1"
+os.environ["PYTHONPATH"] = str(Path(__file__).parent / "offline")
 
 
 @pytest.fixture

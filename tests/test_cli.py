@@ -93,6 +93,7 @@ def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
     [
         (None, "cannot read"),
         ("{broken", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ("7", "must hold a JSON object (a state) or array (messages), got 7"),
     ],
 )
@@ -107,3 +108,21 @@ def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content
     assert done.stderr.startswith("scrum-master: ")
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_odd_characters_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+    odd = {"messages": [{"role": "assistant", "name": "dev", "content": "Which \ud800 database do we use?"}]}
+    (tmp_path / "state.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(odd).encode())
+
+    for options in ([], ["--json"]):
+        done = scrum_master("detect", str(tmp_path / "state.json"), *options)
+        assert (done.returncode, "clarification_requested" in done.stdout) == (0, True), done.stderr
+
+
+def test_a_picture_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = scrum_master("run", "--svg", str(tmp_path / "file" / "run.svg"))
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("scrum-master: cannot write")

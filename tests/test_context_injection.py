@@ -89,8 +89,12 @@ async def test_retrieval_respects_bar_items_and_sources(memory: ChromaMemory) ->
 
 async def test_the_asking_message_is_never_given_back() -> None:
     state = a_state(("dev", QUESTION), ("tester", "Still on it."))
+    memory = ChromaMemory()
+    await memory.store_embedding("log", QUESTION, {})
 
-    assert await retrieve_relevant_context(a_gap(), None, state, InjectionConfig(min_relevance_score=0.0)) == ()
+    for window in (0, 50):
+        config = InjectionConfig(min_relevance_score=0.0, view_window=window)
+        assert QUESTION not in texts(await retrieve_relevant_context(a_gap(), memory, state, config))
 
 
 async def test_injecting_changes_nothing_and_says_what_it_would_write() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from builders import NOW, a_state, says
 from langgraph_scrum_master import ContextGap, InjectionConfig, Observation, ScrumMaster
@@ -249,3 +249,115 @@ def test_observing_changes_nothing_in_the_state() -> None:
     observe(state, now=NOW)
 
     assert repr(state) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The endpoint returns 400 when required details are missing.",
+        "Users are blocked by the rate limiter after 100 requests.",
+        "Users cannot complete checkout without a payment method, as required.",
+        "The spec does not specify a date format, so I used ISO 8601. Done.",
+        "Why did the test fail? A migration was missing. I added it and all is green.",
+        "What changed? Added retries to the client.",
+        "I fixed the missing information in the README.",
+        "The customer is waiting for the refund, which goes out tonight.",
+    ],
+)
+def test_a_report_of_finished_work_is_no_request(text: str) -> None:
+    assert gaps(a_state(("user", "Build it."), ("dev", text))) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm stuck: nobody told me the retention period.",
+        "No schema was provided, so I stopped.",
+        "I have no information about the retention period.",
+        "I can't find the spec for this.",
+        "我们用哪个数据库？",
+        "¿Qué base de datos usamos?",
+    ],
+)
+def test_further_ways_to_say_that_something_is_missing(text: str) -> None:
+    assert reasons(a_state(("user", "Build it."), ("dev", text))) == ["clarification_requested"]
+
+
+def test_repetition_with_news_in_between_is_work() -> None:
+    stories = [
+        turn
+        for page in ("login", "billing", "search")
+        for turn in (
+            ("dev", f"The {page} page is implemented with its own form and validation."),
+            ("tea", "All tests pass, the gate is open."),
+        )
+    ]
+    reruns = [
+        turn
+        for why in ("a timeout in checkout", "a typo in the invoice", "an expired certificate")
+        for turn in (
+            ("tester", "Please rerun the pipeline now."),
+            ("ci", f"The pipeline failed because of {why}."),
+        )
+    ]
+
+    assert gaps(a_state(*stories)) == ()
+    assert gaps(a_state(*reruns)) == ()
+
+
+def test_polling_with_moving_results_is_work_and_without_is_a_cycle() -> None:
+    def poll(*results: str) -> dict[str, Any]:
+        messages: list[Any] = []
+        for i, result in enumerate(results):
+            call = {"name": "get_job_status", "args": {"id": 7}, "id": f"c{i}"}
+            messages += [
+                says("dev", "", tool_calls=[call]),
+                ToolMessage(result, tool_call_id=f"c{i}", name="get_job_status"),
+            ]
+        return {"messages": messages}
+
+    assert reasons(poll("10 percent", "50 percent", "90 percent")) == []
+    assert reasons(poll("pending", "pending", "pending", "pending")) == ["circular_logic"]
+
+
+def test_an_analysis_of_long_ago_is_no_cycle_now() -> None:
+    pattern = {"agents_involved": ["dev", "tester"], "topic": "login", "last_exchange_at": "2020-01-01T00:00:00+00:00"}
+
+    assert (
+        gaps(a_state(current_agent="dev", cycle_analysis={"circular_detected": True, "patterns_found": [pattern]}))
+        == ()
+    )
+
+
+def test_a_cycle_and_a_gate_are_the_stuck_agents_and_not_the_scrum_masters() -> None:
+    analysis = {"circular_detected": True, "patterns_found": [{"agents_involved": ["dev", "tester"], "topic": "login"}]}
+    state = a_state(("tester", "It fails."), ("dev", "On it."), current_agent="sm", cycle_analysis=analysis)
+    gate = a_state(("dev", "On it."), current_agent="sm", gate_blocked=True, gate_failure="The period is not specified")
+
+    assert [g.agent for g in gaps(state)] == ["dev"]
+    assert [g.agent for g in gaps(gate)] == ["dev"]
+
+
+def test_time_that_a_person_took_is_not_charged_to_the_agent() -> None:
+    state = timed(10, 12, 9, 11, 10, 12)
+    late = says("dev", "Back at work.", additional_kwargs={"timestamp": "2026-03-03T12:00:00+00:00"})
+
+    assert gaps({"messages": [*state["messages"], HumanMessage("Good morning."), late]}) == ()
+
+
+def test_a_handoff_is_not_pending_once_its_target_has_spoken() -> None:
+    handoff = {"source_agent": "pm", "target_agent": "dev", "required_context": ["code_patterns"]}
+
+    assert gaps(a_state(("pm", "Over."), ("dev", "Started."), ("tester", "Ready."), handoff_context=handoff)) == ()
+
+
+def test_a_required_key_that_holds_zero_is_there() -> None:
+    handoff = {"target_agent": "dev", "required_context": ["open_bugs"]}
+
+    assert gaps(a_state(("pm", "Over."), handoff_context=handoff, open_bugs=0)) == ()
+
+
+def test_a_query_is_no_document() -> None:
+    (found,) = gaps(a_state(current_agent="dev", missing_context="the schema " * 50_000))
+
+    assert len(found.context_query) <= 1000

@@ -3,13 +3,17 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, cast
 
+import numpy as np
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import AsyncSqliteStore, SqliteStore
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
@@ -25,6 +29,7 @@ from langgraph_scrum_master import (
     ScrumMasterState,
     ScrumMasterWarning,
     StoreMemory,
+    checkpoint_serde,
     context_for,
 )
 
@@ -345,8 +350,6 @@ def test_a_broken_detector_is_told_and_the_others_go_on(logged: list[dict[str, A
 
 @pytest.mark.checkpoint
 def test_an_interrupt_raised_in_a_detector_passes_through() -> None:
-    from langgraph.checkpoint.memory import InMemorySaver
-
     def asks_a_person(observation: Observation) -> list[ContextGap]:
         interrupt("which store?")
         return []
@@ -368,3 +371,121 @@ def test_the_node_can_be_called_outside_a_graph() -> None:
     update = ScrumMaster(sources=[Given(a_context())]).node.invoke({"messages": [AIMessage(QUESTION, name="dev")]})
 
     assert update["injection_result"].injected
+
+
+def test_a_subgraph_that_never_saw_the_payload_does_not_wipe_it() -> None:
+    quiet = StateGraph(State)
+    quiet.add_node("pm", lambda state: {"messages": [says("pm", "Plan is ready.")]})
+    quiet.add_edge(START, "pm")
+    builder = StateGraph(State)
+    builder.add_node(ScrumMaster(sources=[Given(a_context())]).node)
+    builder.add_node("team", quiet.compile())
+    for name in ("scrum_master", "team"):
+        builder.add_edge(START, name)
+    start: Any = {"messages": [says("dev", QUESTION)], "injected_context": None}
+
+    end = builder.compile().invoke(start)
+
+    assert DECISION in context_for(end, "dev")
+
+
+def test_a_message_that_had_to_wait_for_a_tools_answer_comes_after_it() -> None:
+    calls = [{"name": "request_context", "args": {"need": "the key store"}, "id": i} for i in ("c1", "c2")]
+    asks = says("dev", "", tool_calls=calls, id="a")
+    first = ToolMessage("Noted.", tool_call_id="c1", id="t1")
+    second = ToolMessage("Noted.", tool_call_id="c2", id="t2")
+    master = ScrumMaster(sources=[Given(a_context())], config=InjectionConfig(deliver="message"))
+
+    state: dict[str, Any] = {"messages": [asks, first]}
+    update = master.node.invoke(state)
+    assert "messages" not in update
+
+    state |= update
+    state["messages"] = [asks, first, second]
+    (message,) = master.node.invoke(state)["messages"]
+    assert DECISION in message.text
+
+    state["messages"] = [asks, first, second, message]
+    assert master.node.invoke(state) == {}
+
+
+class NoReducers(TypedDict):
+    messages: Annotated[list[Any], add_messages]
+    injected_context: Any
+    injection_result: Any
+    injection_history: list[Any]
+    sm_output: Any
+
+
+def test_keys_without_reducers_are_refused() -> None:
+    builder = StateGraph(NoReducers)
+    builder.add_node("dev", lambda state: {})
+
+    with pytest.raises(GraphError, match=r"would overwrite 'injected_context'.*no reducer"):
+        ScrumMaster().check(builder)
+
+
+def test_two_scrum_masters_that_may_write_the_same_handoff_are_warned_of() -> None:
+    master = ScrumMaster()
+    builder = a_builder(Team(), master)
+    builder.add_node("second", master.async_node)
+
+    with pytest.warns(ScrumMasterWarning, match="'handoff_context' has no reducer, and 2 scrum masters"):
+        master.check(builder)
+
+
+def test_a_compiled_graph_can_be_checked_too() -> None:
+    master = ScrumMaster()
+
+    master.check(a_builder(Team(), master).compile())  # type: ignore[arg-type]
+
+
+async def test_a_store_with_blocking_methods_only_serves() -> None:
+    with SqliteStore.from_conn_string(":memory:") as store:
+        store.setup()
+        team = Team()
+        await StoreMemory(store).store_decision(Decision(agent_type="architect", context=DECISION))
+
+        await a_builder(team, ScrumMaster()).compile(store=store).ainvoke(START_STATE, LIMITED)
+
+    assert DECISION in team.prompts[1]
+
+
+async def test_a_store_that_lives_on_the_event_loop_serves(tmp_path: Path) -> None:
+    async with AsyncSqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+        await store.setup()
+        team = Team()
+        await StoreMemory(store).store_decision(Decision(agent_type="architect", context=DECISION))
+
+        await a_builder(team, ScrumMaster()).compile(store=store).ainvoke(START_STATE, LIMITED)
+
+    assert DECISION in team.prompts[1]
+
+
+async def test_an_empty_memory_is_still_the_memory() -> None:
+    class Sized(ChromaMemory):
+        def __len__(self) -> int:
+            return 0
+
+    store, memory, team = InMemoryStore(), Sized(), Team()
+    await memory.store_decision(Decision(agent_type="architect", context=DECISION))
+
+    await a_builder(team, ScrumMaster(memory=memory)).compile(store=store).ainvoke(START_STATE, LIMITED)
+
+    assert DECISION in team.prompts[1]
+
+
+@pytest.mark.checkpoint
+def test_numbers_of_other_libraries_go_into_a_checkpoint() -> None:
+    context = a_context(score=cast(float, np.float32(0.9)))
+    builder = StateGraph(State)
+    builder.add_node(ScrumMaster(sources=[Given(context)]).node)
+    builder.add_edge(START, "scrum_master")
+    graph = builder.compile(checkpointer=InMemorySaver(serde=checkpoint_serde()))
+    thread: Any = {"configurable": {"thread_id": "t"}}
+
+    start: Any = {"messages": [says("dev", QUESTION)]}
+
+    graph.invoke(start, thread)
+
+    assert graph.get_state(thread).values["injection_result"].injected

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 
 from builders import DECISION, Given, a_context, a_gap, a_result, a_state
 from langgraph_scrum_master import InjectionConfig, InjectionResult, ScrumMaster, context_for, injection_update
@@ -204,3 +205,107 @@ def test_an_abstaining_result_writes_no_payload() -> None:
     assert "injected_context" not in update
     assert [record.status for record in update["injection_history"]] == ["abstained"]
     assert a_gap().gap_id == update["injection_history"][0].gap_id
+
+
+def test_a_synthetic_last_message_does_not_make_the_payload_look_read() -> None:
+    summary = HumanMessage("Summary so far.", id="s", additional_kwargs={"lc_source": "summarization"})
+    state = a_state(ASKS)
+    state["messages"].append(summary)
+
+    state, _ = step(state)
+    state, again = step(state)
+
+    assert again is None
+    assert DECISION in context_for(state, "dev")
+
+
+def test_messages_without_ids_keep_the_payload_when_the_history_is_cut() -> None:
+    talk = [{"role": "assistant", "name": "pm", "content": f"Note {i}."} for i in range(9)]
+    state = {"messages": [*talk, {"role": "assistant", "name": "dev", "content": ASKS[1]}]}
+    state, _ = step(state)
+
+    state["messages"] = state["messages"][-3:]
+    state, _ = step(state)
+
+    assert DECISION in context_for(state, "dev")
+
+
+def test_an_agent_gets_one_text_at_a_time() -> None:
+    state = a_state(ASKS, current_agent="dev", missing_context="the key store")
+
+    state, first = step(state)
+    once = context_for(state, "dev")
+    state, second = step(state)
+
+    assert first is not None
+    assert second is None
+    assert context_for(state, "dev") == once
+
+
+def test_clearing_one_payload_and_writing_another_in_one_step_loses_neither() -> None:
+    state, _ = step(a_state(ASKS))
+    state["messages"] = [
+        *state["messages"],
+        *a_state(("x", ""), ("dev", "It is Redis then."), ("pm", "Which store holds the backlog?"))["messages"][1:],
+    ]
+
+    state, result = step(state)
+
+    assert result is not None
+    assert result.gap.agent == "pm"
+    assert context_for(state, "dev") == ""
+    assert DECISION in context_for(state, "pm")
+
+
+def test_a_gap_that_went_away_while_it_waited_is_closed() -> None:
+    state, _ = step(a_state(ASKS, current_agent="tester", missing_context="the test data"))
+    assert [r.status for r in state["injection_history"]] == ["injected", "pending"]
+
+    answered = a_state(("x", ""), ("architect", "Our store is Redis."))["messages"][1:]
+    state = {**state, "missing_context": None, "messages": [*state["messages"], *answered]}
+    state, _ = step(state)
+
+    assert [r.status for r in state["injection_history"]] == ["injected", "closed"]
+
+
+def test_an_outage_does_not_use_up_the_attempts() -> None:
+    class Down:
+        name = "down"
+
+        async def find(self, query: Any, state: Any) -> Any:
+            raise ConnectionError("down")
+
+    state = a_state(ASKS)
+    for _ in range(4):
+        state = after(state, ScrumMaster(sources=[Down()]).node.invoke(state))
+    assert [(r.status, r.attempts, r.failed) for r in state["injection_history"]] == [("abstained", 0, 4)]
+
+    state, result = step(state)
+    assert result is not None
+    assert result.injected
+
+
+def test_a_harness_may_write_the_update_into_a_plain_dict() -> None:
+    master = ScrumMaster(sources=[Given(a_context())], config=InjectionConfig(view_window=0))
+    state = a_state(ASKS, ("tester", "Which store do the tests use?"))
+    served = []
+    for _ in range(4):
+        result = master.evaluate(state)
+        served += [result.gap.agent] if result else []
+        state |= injection_update(result, state)
+
+    assert served == ["dev", "tester"]
+    assert DECISION in context_for(state, "dev")
+    assert DECISION in context_for(state, "tester")
+
+
+def test_agents_of_dataclass_and_pydantic_states_can_read_it() -> None:
+    @dataclass
+    class Host:
+        messages: list[Any]
+        injected_context: Any = None
+
+    host = Host(messages=a_state(ASKS)["messages"])
+    host.injected_context = ScrumMaster(sources=[Given(a_context())]).node.invoke(host)["injected_context"]
+
+    assert DECISION in context_for(host, "dev")

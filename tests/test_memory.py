@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -19,6 +21,7 @@ from langgraph_scrum_master import (
     Decision,
     DecisionFilter,
     MemoryStore,
+    Query,
     ScrumMaster,
     ScrumMasterWarning,
     StoreError,
@@ -26,6 +29,7 @@ from langgraph_scrum_master import (
 )
 from langgraph_scrum_master.memory.records import RecordMemory
 from langgraph_scrum_master.rank import embedders
+from langgraph_scrum_master.sources import MemorySource
 
 Opened = Callable[[str], RecordMemory]
 
@@ -185,24 +189,6 @@ async def test_relationships_are_kept_once(memory: RecordMemory) -> None:
     assert record.data == {"source": "PAY-42", "target": "ADR-12", "relation": "implements"}
 
 
-async def test_the_event_loop_goes_on_while_memory_works(memory: RecordMemory) -> None:
-    await memory.store_many([(f"k{i}", f"Memory number {i} about idempotency keys.", {}) for i in range(200)])
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            ticks += 1
-            await asyncio.sleep(0.001)
-
-    ticker = asyncio.create_task(tick())
-    for _ in range(20):
-        await memory.search_similar(QUESTION)
-    ticker.cancel()
-
-    assert ticks >= 20
-
-
 def test_a_folder_keeps_its_memory_for_the_next_process(tmp_path: Path) -> None:
     asyncio.run(ChromaMemory(tmp_path).store_embedding("keys", DECISION, {"title": "Keys"}))
 
@@ -314,3 +300,119 @@ async def test_what_a_host_puts_into_the_graphs_store_is_found() -> None:
     (found,) = await StoreMemory(store).search_similar(QUESTION)
 
     assert (found.key, found.content, found.metadata["title"]) == ("keys", DECISION, "Keys")
+
+
+async def test_one_bad_record_does_not_cost_the_others() -> None:
+    store = InMemoryStore()
+    memory = StoreMemory(store)
+    await memory.store_decision(Decision(agent_type="architect", context=DECISION))
+    store.put(memory.labels("decision"), "odd", {"content": "Idempotency keys, but no decision."})
+    store.put(memory.labels("memory"), "note", {"content": "Idempotency keys expire.", "data": "not a dict"})
+
+    assert [hit.decision.context for hit in await memory.search_decisions(QUESTION)] == [DECISION]
+    assert len(await memory.search_similar(QUESTION)) == 3
+    assert len(list(await MemorySource(memory).find(Query(text=QUESTION, agent="dev", now=""), {}))) == 3
+
+
+async def test_what_lies_below_a_namespace_is_not_its_own() -> None:
+    store = InMemoryStore()
+    store.put((*StoreMemory(store).labels("memory"), "deeper"), "keys", {"text": DECISION})
+
+    assert await StoreMemory(store).search_similar(QUESTION) == []
+
+
+async def test_odd_texts_and_metadata_are_kept(memory: RecordMemory) -> None:
+    await memory.store_embedding("a", "lone \ud800 surrogate about idempotency keys", {})
+    await memory.store_embedding("b", "idempotency keys without metadata", None)  # type: ignore[arg-type]
+    await memory.store_embedding("c", "idempotency \x00 keys 👩‍💻 مفتاح", {"n": 2**70})
+
+    assert {result.key for result in await memory.search_similar("idempotency keys \udfff")} == {"a", "b", "c"}
+
+
+async def test_a_filter_finds_what_many_nearer_ones_would_hide(memory: RecordMemory) -> None:
+    for i in range(120):
+        await memory.store_decision(Decision(id=f"dev-{i}", agent_type="dev", context=f"{QUESTION} Part {i}."))
+    await memory.store_decision(Decision(id="arch", agent_type="architect", context="Keys are in Redis."))
+
+    found = await memory.search_decisions(QUESTION, DecisionFilter(agent_type="architect"))
+
+    assert [hit.decision.id for hit in found] == ["arch"]
+
+
+@pytest.mark.parametrize(
+    ("question", "memory_text"),
+    [
+        ("Which database do we use?", "We use PostgreSQL 16 for all durable data."),
+        ("How long do tokens live?", "JWTs expire after 15 minutes."),
+        ("Where do we keep secrets?", "Passwords and credentials are stored in Vault."),
+        ("How do we deploy?", "Releases go to Kubernetes with Helm charts."),
+        ("What is the time limit of a checkout?", "A purchase must answer within 800 milliseconds."),
+    ],
+)
+async def test_a_paraphrase_comes_first_among_others_and_scores_more_than_nothing(
+    question: str, memory_text: str
+) -> None:
+    memory = ChromaMemory()
+    others = ["The front end is React.", "Amounts are whole numbers of cents.", "Errors are problem details."]
+    await memory.store_many([("right", memory_text, {}), *((f"o{i}", text, {}) for i, text in enumerate(others))])
+
+    found = await memory.search_similar(question)
+
+    assert found[0].key == "right"
+    assert found[0].score > 0.2
+
+
+def test_a_forked_process_is_told_and_does_not_hang(tmp_path: Path) -> None:
+    script = """
+import asyncio, os, sys
+from langgraph_scrum_master import ChromaMemory, ScrumMaster
+memory = ChromaMemory(sys.argv[1])
+asyncio.run(memory.store_embedding("keys", "Idempotency keys are in Redis.", {}))
+state = {"messages": [{"role": "assistant", "name": "dev", "content": "Where are the idempotency keys?"}]}
+master = ScrumMaster(memory=memory)
+assert master.evaluate(state).injected
+if os.fork() == 0:
+    print(master.evaluate(state).failures[0].error, flush=True)
+    os._exit(0)
+os.wait()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert "Chroma was opened before this process was forked" in done.stdout
+
+
+class Slow:
+    """An embedder that takes its time, and remembers in which threads."""
+
+    def __init__(self) -> None:
+        self.threads: set[threading.Thread] = set()
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.threads.add(threading.current_thread())
+        time.sleep(0.2)
+        return [1.0, 0.0]
+
+
+async def test_a_slow_embedder_does_not_hold_up_the_event_loop() -> None:
+    embedder = Slow()
+    memory = ChromaMemory(embedder=embedder)
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            ticks += 1
+            await asyncio.sleep(0.01)
+
+    ticker = asyncio.create_task(tick())
+    await memory.store_embedding("a", "text", {})
+    await memory.search_similar("text")
+    ticker.cancel()
+
+    assert ticks >= 10
+    assert threading.main_thread() not in embedder.threads

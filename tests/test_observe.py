@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel
 
 from builders import NOW, a_state, says
@@ -150,7 +151,11 @@ def test_a_state_may_be_a_dataclass_or_a_pydantic_model() -> None:
 
 odd = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.builds(object),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4) | st.tuples(inner, inner),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
+        | st.tuples(inner, inner)
+    ),
     max_leaves=10,
 )
 FIELDS = ("role", "content", "name", "id", "tool_calls", "additional_kwargs", "response_metadata", "timestamp")
@@ -183,3 +188,94 @@ def test_no_state_of_any_shape_makes_detection_raise(state: dict[str, Any]) -> N
 def test_what_is_no_state_at_all_is_told_and_has_no_gap(state: object, logged: list[dict[str, Any]]) -> None:
     assert ScrumMaster().detect(state) == ()
     assert [entry["event"] for entry in logged] == ["state.malformed"]
+
+
+def test_a_named_human_message_after_the_task_is_an_agents() -> None:
+    assert speakers(
+        HumanMessage("Build it.", name="customer"),
+        HumanMessage("I cannot proceed without the schema.", name="researcher"),
+        HumanMessage("Go on.", name="user"),
+        HumanMessage("Go on."),
+        ChatMessage(content="Ready.", role="dev"),
+        {"type": "ai", "data": {"content": "hi", "name": "pm"}},
+    ) == [
+        ("customer", "human"),
+        ("researcher", "agent"),
+        ("user", "human"),
+        ("user", "human"),
+        ("dev", "agent"),
+        ("pm", "agent"),
+    ]
+
+
+def test_an_unnamed_agents_newest_turn_is_that_of_the_agent_at_turn() -> None:
+    (gap,) = ScrumMaster().detect({"messages": [AIMessage("Which database do we use?")], "current_agent": "dev"})
+
+    assert gap.agent == "dev"
+
+
+def test_openai_tool_calls_are_read() -> None:
+    call = {"type": "function", "function": {"name": "request_context", "arguments": '{"need": "the key store"}'}}
+
+    (gap,) = ScrumMaster().detect({"messages": [{"role": "assistant", "name": "dev", "tool_calls": [call]}]})
+
+    assert gap.context_query == "the key store"
+
+
+class Array:
+    def __bool__(self) -> bool:
+        raise ValueError("the truth value of an array is ambiguous")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {
+            "messages": [
+                {"role": "assistant", "content": "", "tool_calls": [{"name": "f", "args": {(1, 2): 3, "a": 4}}]}
+            ]
+        },
+        {"messages": [says("dev", "x", additional_kwargs={"timestamp": 10**400})]},
+        {"gate_blocked": Array(), "handoff_context": Array(), "cycle_analysis": {"circular_detected": Array()}},
+        {"handoff_context": {"target_agent": "dev", "required_context": ["a"]}, "a": Array()},
+        {"injected_context": {"gap_id": "a", "others": None}, "missing_context": "x"},
+    ],
+)
+def test_odd_values_make_nothing_fail(state: dict[str, Any], logged: list[dict[str, Any]]) -> None:
+    ScrumMaster().node.invoke(state)
+
+    assert [entry for entry in logged if entry["event"].endswith("failed")] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "until x " * 8000,
+        "cannot make " * 8000,
+        "a" + " " * 80000 + "b",
+        "if you provide " * 6000,
+        "|" * 50000,
+        '"' * 50000,
+    ],
+)
+def test_no_text_takes_long_to_read(text: str) -> None:
+    started = time.process_time()
+
+    ScrumMaster().detect({"messages": [says("dev", text)]})
+
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "Which database do we use for orders?",
+            "We will go with PostgreSQL 16 because it already runs in production.",
+        ),
+        ("How long do we keep idempotency keys?", "For 24 hours, as agreed with the payment team last week."),
+        ("Which database do we use for orders?", "PostgreSQL."),
+    ],
+)
+def test_an_answer_in_other_words_closes_the_question(question: str, answer: str) -> None:
+    assert observe(a_state(("dev", question), ("architect", answer)), now=NOW).questions == ()

@@ -52,6 +52,12 @@ def test_heavy_packages_are_loaded_only_when_needed(code: str, not_loaded: tuple
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_processes_that_tests_start_have_no_network() -> None:
+    done = in_a_fresh_process("import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)")
+
+    assert "a test tried to reach 192.0.2.1" in done.stderr
+
+
 def test_the_default_node_is_configured_from_the_environment_and_opens_nothing(tmp_path: Path) -> None:
     code = "from langgraph_scrum_master import sm_node; print(type(sm_node).__name__)"
 

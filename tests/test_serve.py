@@ -47,7 +47,7 @@ def server(tmp_path: Path) -> Iterator[str]:
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, "LANGSMITH_TRACING": "false", "LANGGRAPH_NO_VERSION_CHECK": "true"},
+            env={**os.environ, "LANGGRAPH_NO_VERSION_CHECK": "true"},
         )
     url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 90
     while not is_up(url):

@@ -158,3 +158,32 @@ async def test_memories_decisions_and_patterns_are_offered_once_each() -> None:
     assert len(found) == 3
     assert {context.title for context in found} == {"Note", "D-1, decision of architect", "Pattern: idempotency"}
     assert all(context.relevance_score >= 0.7 for context in found)
+
+
+async def test_the_other_parts_of_a_handoff_are_read() -> None:
+    class Handoff:
+        source_agent = "architect"
+        target_agent = "dev"
+        decisions = (HostDecision("architect", "Idempotency keys are kept in Redis", "locks"),)
+
+    for handoff in (
+        Handoff(),
+        {"recent_messages": [{"content": "Idempotency keys are kept in Redis"}]},
+        {"relevant_state_keys": ["key_store"]},
+    ):
+        state = {"handoff_context": handoff, "key_store": {"idempotency_keys": "kept in Redis"}}
+        assert "kept in Redis" in top(await StateSource(50).find(query(QUESTION), state)).content
+
+
+async def test_the_agents_own_messages_are_not_offered_to_it() -> None:
+    state = a_state(("dev", QUESTION), ("architect", "Idempotency keys are kept in a store."))
+
+    found = list(await StateSource(0).find(query(QUESTION), state))
+
+    assert [context.title for context in found] == ["Earlier message by architect"]
+
+
+async def test_a_file_too_large_for_an_adr_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "big.md").write_text("# Idempotency keys\n" + "x" * 1_000_001)
+
+    assert list(await ArchitectureSource(str(tmp_path)).find(query(QUESTION), {})) == []

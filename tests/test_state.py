@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from builders import NOW
 from langgraph_scrum_master import InjectionRecord
 from langgraph_scrum_master.model import RecordStatus
-from langgraph_scrum_master.state import HISTORY_LIMIT, cleared, merge_payloads, merge_records, payloads
+from langgraph_scrum_master.state import HISTORY_LIMIT, WAITING_LIMIT, cleared, merge_payloads, merge_records, payloads
 
 
 def a_payload(gap_id: str, agent: str = "dev") -> dict[str, Any]:
@@ -87,3 +87,15 @@ def test_replacing_a_record_keeps_its_place() -> None:
     first, second = a_record("a"), a_record("b")
 
     assert [r.gap_id for r in merge_records([first, second], [replace(first, attempts=1)])] == ["a", "b"]
+
+
+def test_payloads_wait_in_limited_number() -> None:
+    merged: dict[str, Any] | None = None
+    for i in range(WAITING_LIMIT + 3):
+        merged = merge_payloads(merged, a_payload(f"gap-{i}", f"agent-{i}"))
+
+    assert ids(merged) == [f"gap-{i}" for i in reversed(range(3, WAITING_LIMIT + 3))]
+
+
+def test_a_subgraphs_none_changes_nothing() -> None:
+    assert ids(merge_payloads(a_payload("gap-1"), None)) == ["gap-1"]

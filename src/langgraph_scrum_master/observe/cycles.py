@@ -18,7 +18,7 @@ LOOK_BACK = 24
 EXPIRES = 600.0
 """Seconds after its last exchange in which the state's own finding of a cycle counts."""
 
-NEWS = 0.1
+NEWS = 0.05
 """The share of new words between two repetitions above which there is progress."""
 
 _BLANKS = re.compile(r"\W+")
