@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from builders import NOW, a_state, says
 from langgraph_scrum_master import ScrumMaster
+from langgraph_scrum_master.detect import detect
 from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.observe.turns import WINDOW, read_turns
 
@@ -180,8 +181,8 @@ KEYS = (
 
 
 @given(st.fixed_dictionaries({}, optional={"messages": st.lists(message | odd) | odd} | dict.fromkeys(KEYS, odd)))
-def test_no_state_of_any_shape_makes_detection_raise(state: dict[str, Any]) -> None:
-    ScrumMaster().detect(state)
+def test_no_state_of_any_shape_makes_observing_or_detecting_raise(state: dict[str, Any]) -> None:
+    assert all(gap.agent for gap in detect(observe(state, now=NOW)))
 
 
 @pytest.mark.parametrize("state", [None, 7, "state", [], object()])
