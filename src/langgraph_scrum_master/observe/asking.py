@@ -32,7 +32,11 @@ def asks(turn: Turn) -> str:
 def asking(prose: str) -> str:
     """The sentences of this prose that ask."""
     said = [_clipped(sentence) for sentence in sentences(prose)]
-    found = [sentence for i, sentence in enumerate(said) if _asks(sentence, said[i + 1 :])]
+    found = [
+        sentence
+        for i, sentence in enumerate(said)
+        if _asks(sentence, said[i + 1 :]) or _lacks(sentence, said[max(0, i - 1) : i + 2])
+    ]
     return " ".join(" ".join(found).split()[:MOST_WORDS])
 
 
@@ -47,6 +51,13 @@ def _asks(sentence: str, later: list[str]) -> bool:
     if _REQUEST.search(sentence) or _STUCK.search(sentence):
         return True
     return sentence.endswith(("?", "？")) and len(later) < _NEAR_THE_END and _wants_to_know(sentence, later)
+
+
+def _lacks(sentence: str, around: list[str]) -> bool:
+    """Whether the sentence says that something was not given, and it or its neighbours that this is why work stops."""
+    if not _NOT_GIVEN.search(sentence) or _SETTLED.search(sentence):
+        return False
+    return any(_STOPS.search(near) for near in around)
 
 
 def _wants_to_know(question: str, later: list[str]) -> bool:
@@ -84,7 +95,7 @@ _STUCK = _any_of(
     r"\b(?:I|we)(?:'m| am|'re| are) (?:still |now )?(?:blocked|stuck)\b",
     r"\b(?:I'm|I am|we're|we are) (?:still )?waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|some)",
     r"\b(?:spec|specification|story|task|ticket|problem|statement|documentation|brief|requirements?|prompt)\b[^.?!]{0,40}"
-    r"\b(?:(?:does|do)(?: not|n't) (?:say|specify|state|mention|define|tell)|(?:is|are) (?:unclear|ambiguous|silent|incomplete))",
+    r"\b(?:(?:does|do)(?: not|n't) (?:say|specify|state|mention|define|tell)[^.?!]{0,30}\b(?:which|what|how|where|who|when|whether)|(?:is|are) (?:unclear|ambiguous|silent|incomplete))\b",
     r"^(?:the |some |this )?(?:\w+ ){0,2}(?:information|context|details?|requirements?|specification|schema|contract|criteria) (?:is|are) (?:still )?"
     r"(?:missing|unclear|not (?:provided|given|specified|available|clear))",
     r"^no \w+(?: \w+)? (?:was|were|is|are|has been) (?:provided|given|specified|defined)\b",
@@ -99,6 +110,19 @@ _STUCK = _any_of(
     r"^missing (?:information|context|details)\b",
     r"\b(?:not sure|unsure|unclear) (?:on|about|which|what|how|whether|where|who)\b",
     r"\b(?:I|we|^)\b ?needs? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
+)
+_NOT_GIVEN = _any_of(
+    r"\b(?:is|are|was|were)(?: not|n't| never) (?:explicitly |specifically |yet )?(?:provided|given|specified|stated|known|mentioned|available)\b",
+    r"\b(?:does|do|did)(?: not|n't) (?:explicitly |specifically )?(?:provide|specify|give|mention|state|include|tell)\b",
+    r"\b(?:without|lacks?|lacking|missing|no) (?:[\w'-]+ ){0,4}(?:information|data|details|knowledge|value|context)\b",
+    r"\b(?:don't|do not) (?:actually |currently )?(?:have|know) (?:the|an?|any|enough|how)\b",
+    r"\b(?:unspecified|unknown|insufficient|not enough (?:information|data))\b",
+    r"\bwithout (?:knowing|the|this|that|additional|further|more)\b",
+)
+_STOPS = _any_of(
+    r"\b(?:cannot|can't|can not|could not|couldn't|unable to|impossible to|not possible to|not able to) (?:\w+ ){0,3}"
+    r"(?:determined?|calculated?|computed?|solved?|found|find|provided?|given?|arrive|concluded?|answer(?:ed)?|proceed|continue|complete)\b",
+    r"\b(?:unsolvable|unanswerable|cannot be solved|can't be solved|insufficient (?:information|data|context|details))\b",
 )
 _SETTLED = _any_of(
     r"\b(?:so|therefore|hence|thus),? (?:I|we) (?:used|chose|assumed|went|took|picked|will use|use)\b",
@@ -125,7 +149,14 @@ _NOT_AN_ASK = _any_of(
     r"\b(?:do you|does everyone|do we all|everyone) agrees?\b|\bwhat (?:are your thoughts|do you think)\b|\bany (?:objections|thoughts|feedback)\b",
     r"\b(?:is (?:this|that|it|everything)|does (?:this|that|it)) (?:correct|right|ok|okay|fine|clear|good|make sense|look|sound|work)\b",
     r"\b(?:verify|confirm) (?:and confirm )?(?:the (?:accuracy|completion|correctness)|that|with a)\b",
-    r"\b(?:provide|share|send|give (?:me|us)) (?:me |us )?(?:with )?(?:an? |the )?(?:updated?|final|complete[d]?|result|summary|report|implementation|"
+    r"\b(?:any|new|other|another|alternative|different|further|additional) (?:\w+ ){0,2}(?:concerns?|disagreements?|queries|issues|problems?|approach(?:es)?|insights?|suggestions?|considerations?|focus|aspects?)\b",
+    r"\bwhat (?:does|do) (?:the team|everyone|others|you all) think\b|\bhow would you (?:approach|solve|handle)\b|\bwhat(?:'s| is) your (?:solution|answer|opinion|take)\b",
+    r"\bneed (?:an?|the) (?:\w+ ){0,2}(?:code|result|script|output|revisiting)\b|\bwhere to proceed\b",
+    r"\b(?:reconsider|double-check your|try again|rerun|run (?:the|this) (?:\w+ ){0,3}code)\b",
+    r"\b(?:result|output)s? (?:of|for|from) (?:this|the|your|that|running)\b|\bcode snippet\b|\busing (?:python )?code\b",
+    r"^(?:to|in order to) (?:find|determine|calculate|compute|solve|know|figure|get|answer)\b[^.?!]*\bwe (?:need|have|must|should)\b",
+    r"^if (?:there(?:'s| is| are)|further|anybody|you have a (?:specific|different)|you have documents|the goal)\b",
+    r"\b(?:provide|share|send|give (?:me|us)) (?:me |us )?(?:with )?(?:an? |the )?(?:comprehensive|overview|remaining|corresponding|output|execution|correct python|updated?|final|complete[d]?|result|summary|report|implementation|"
     r"script|code|python|patch|snippet|full (?:code|definition)|content of)",
 )
 _GOES_ON_ASKING = _any_of(
