@@ -123,14 +123,15 @@ def timed(*seconds: float) -> dict[str, Any]:
 
 
 def test_a_turn_far_over_the_agents_own_usual_is_a_gap() -> None:
-    (found,) = gaps(timed(10, 12, 9, 11, 10, 60))
+    (found,) = gaps(timed(10, 12, 9, 11, 10, 10, 60))
 
     assert (found.agent, found.reason, found.confidence) == ("dev", "long_cycle_time", 0.6)
     assert found.indicators[0].startswith("took 60 s, usually 10 s@")
 
 
 def test_an_ordinary_turn_and_too_few_samples_are_no_gap() -> None:
-    assert gaps(timed(10, 12, 9, 11, 10, 15)) == ()
+    assert gaps(timed(10, 12, 9, 11, 10, 10, 21)) == ()
+    assert gaps(timed(10, 2, 90, 40, 1, 10, 120)) == ()
     assert gaps(timed(10, 60)) == ()
 
 

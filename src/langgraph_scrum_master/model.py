@@ -285,6 +285,8 @@ class Pace:
     agent: str
     seconds: float
     usual: float
+    limit: float
+    """More than this is far from usual."""
     evidence: str
 
 

@@ -8,14 +8,12 @@ from langgraph_scrum_master.detect.gap import gap
 from langgraph_scrum_master.model import ContextGap, Observation
 
 CONFIDENCE = 0.6
-FACTOR = 2.0
-"""How many times its usual an agent may take."""
 
 
 def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
-    """A gap if the latest turn took more than `FACTOR` times the agent's usual."""
+    """A gap if the latest turn took far longer than the agent usually does."""
     for pace in observation.paces:
-        if pace.usual > 0 and pace.seconds > FACTOR * pace.usual:
+        if pace.seconds > pace.limit > 0:
             yield gap(
                 observation,
                 agent=pace.agent,

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import expm1, log1p
 from statistics import median
 
 from langgraph_scrum_master.model import Pace, Turn
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import dict_of, read
 
-ENOUGH = 5
+ENOUGH = 6
 """Earlier samples without which there is no usual."""
+
+FLOOR = 2.0
+"""How many times its usual an agent may take in any case."""
+
+BEYOND = 1.5
+"""How many times the longest it ever took."""
+
+SPREADS = 4.0
+"""How many robust spreads above the median, on a logarithmic scale: durations have long tails."""
+
+_LEAST_SPREAD = 0.25
 
 
 def read_paces(state: State, turns: Sequence[Turn], current_agent: str) -> Iterator[Pace]:
@@ -33,9 +45,18 @@ def _measured(turns: Sequence[Turn]) -> Iterator[Pace]:
         if turn.kind == "agent" and before is not None and turn.time >= before:
             earlier = samples.setdefault(turn.agent, [])
             if turn is turns[-1] and len(earlier) >= ENOUGH:
-                yield Pace(agent=turn.agent, seconds=turn.time - before, usual=median(earlier), evidence=turn.id)
+                usual, limit = median(earlier), _limit(earlier)
+                yield Pace(agent=turn.agent, seconds=turn.time - before, usual=usual, limit=limit, evidence=turn.id)
             earlier.append(turn.time - before)
         before = turn.time
+
+
+def _limit(earlier: Sequence[float]) -> float:
+    logs = [log1p(seconds) for seconds in earlier]
+    middle = median(logs)
+    spread = 1.4826 * median(abs(value - middle) for value in logs)
+    far = expm1(middle + SPREADS * max(spread, _LEAST_SPREAD))
+    return max(FLOOR * median(earlier), BEYOND * max(earlier), far)
 
 
 def _reported(health: object, current_agent: str) -> Iterator[Pace]:
@@ -43,7 +64,14 @@ def _reported(health: object, current_agent: str) -> Iterator[Pace]:
     times = _numbers(dict_of(read(read(health, "metrics"), "agent_cycle_times")))
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
     if current_agent in times and others:
-        yield Pace(agent=current_agent, seconds=times[current_agent], usual=median(others), evidence="health_status")
+        usual = median(others)
+        yield Pace(
+            agent=current_agent,
+            seconds=times[current_agent],
+            usual=usual,
+            limit=FLOOR * usual,
+            evidence="health_status",
+        )
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:
