@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from builders import NOW, a_state, says
 from langgraph_scrum_master import ContextGap, InjectionConfig, Observation, ScrumMaster
@@ -362,3 +362,48 @@ def test_a_query_is_no_document() -> None:
     (found,) = gaps(a_state(current_agent="dev", missing_context="the schema " * 50_000))
 
     assert len(found.context_query) <= 1000
+
+
+def rounds(*exchanges: tuple[str, str], plan_before: int | None = None) -> dict[str, Any]:
+    """A hub that asks a worker, and the worker's replies; before one of the rounds there may be a new plan."""
+    messages: list[Any] = []
+    for i, (ask, reply) in enumerate(exchanges):
+        if i == plan_before:
+            messages.append(SystemMessage("New plan: try something else."))
+        call = {"name": "transfer_to_surfer", "args": {}, "id": f"c{i}"}
+        messages.append(says("hub", ask, tool_calls=[call], id=f"a{i}"))
+        messages.append(
+            ToolMessage("Successfully transferred to surfer", tool_call_id=f"c{i}", name="transfer_to_surfer")
+        )
+        messages.append(says("surfer", reply, id=f"r{i}"))
+    return {"messages": messages}
+
+
+SEARCH = ("Search the archive for the price list of 2023.", "I searched the archive for the price list.")
+STALLED = [
+    SEARCH,
+    ("Open the first result of the archive search.", "I opened the first result. It is a login page."),
+    ("Search the archive for the price list of 2023 again.", "I searched the archive for the price list. Nothing new."),
+]
+
+
+def test_a_worker_that_does_the_same_again_when_asked_the_same_again_is_a_cycle() -> None:
+    (found,) = gaps(rounds(*STALLED))
+
+    assert (found.reason, found.agent, found.indicators) == ("circular_logic", "surfer", ("repeated@r0", "repeated@r2"))
+    assert found.context_query == STALLED[-1][0]
+
+
+def test_a_new_plan_starts_afresh() -> None:
+    assert gaps(rounds(*STALLED, plan_before=2)) == ()
+
+
+def test_the_same_opening_to_another_ask_is_no_cycle() -> None:
+    reply = "Here are the results of my search, sorted by date:"
+
+    assert (
+        gaps(
+            rounds(*((ask, f"{reply} {i}") for i, ask in enumerate(("find flights", "book hotel rooms", "rent cars"))))
+        )
+        == ()
+    )

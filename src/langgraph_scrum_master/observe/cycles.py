@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_scrum_master.model import Cycle, Turn, instant
+from langgraph_scrum_master.observe.rounds import stalled_rounds
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import items_of, read, text_of, truthy
 
@@ -22,13 +23,14 @@ NEWS = 0.05
 """The share of new words between two repetitions above which there is progress."""
 
 _BLANKS = re.compile(r"\W+")
-_SHORTEST = 12
+_SHORTEST = 24
 
 
 def read_cycles(state: State, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
     """The cycles that the state's own analysis names, and those in the turns."""
     yield from _analysed(state.get("cycle_analysis"), turns, current_agent, now)
     yield from _repeated(turns[-LOOK_BACK:])
+    yield from stalled_rounds(turns)
 
 
 def _analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
@@ -79,7 +81,7 @@ def _said(turn: Turn) -> str:
     # The same call with other arguments is a new try; words that only go along with a handoff are no repetition.
     calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls)
     said = _BLANKS.sub(" ", f"{turn.text} {calls}".lower()).strip()
-    return said if len(said) >= _SHORTEST and not calls.startswith("transfer_") else ""
+    return said if (calls or len(said) >= _SHORTEST) and not calls.startswith("transfer_") else ""
 
 
 def _news(turns: Sequence[Turn], same: Sequence[int]) -> bool:
