@@ -25,6 +25,9 @@ SAME_ASK = 0.25
 OPENING = 60
 """Characters of a reply that tell what was done."""
 
+SHORTEST = 15
+"""Characters below which a reply tells nothing."""
+
 _HANDOFF = ("transfer_to_", "task")
 _WORD = re.compile(r"[a-z0-9]{3,}")
 _BLANKS = re.compile(r"\W+")
@@ -43,11 +46,9 @@ def stalled_rounds(turns: Sequence[Turn]) -> Iterator[Cycle]:
     if len(rounds) < ENOUGH:
         return
     latest = rounds[-LATEST:]
-    openings = [(each.reply.agent, _opening(each.reply.text)) for each in latest]
-    for (i, one), (j, other) in combinations(enumerate(openings), 2):
-        if one == other and _alike(latest[i].ask.text, latest[j].ask.text) >= SAME_ASK:
-            last = latest[-1]
-            evidence = (latest[i].reply.id, latest[j].reply.id)
+    for one, other in combinations(latest, 2):
+        if _same_deed(one.reply, other.reply) and _alike(one.ask.text, other.ask.text) >= SAME_ASK:
+            last, evidence = latest[-1], (one.reply.id, other.reply.id)
             yield Cycle(agent=last.reply.agent, topic=last.ask.text, count=2, evidence=evidence)
             return
 
@@ -65,6 +66,12 @@ def _rounds(turns: Sequence[Turn]) -> list[Round]:
                 rounds.append(Round(ask, turn))
                 ask = None
     return rounds
+
+
+def _same_deed(one: Turn, other: Turn) -> bool:
+    opening, again = _opening(one.text), _opening(other.text)
+    shorter = min(len(opening), len(again))
+    return one.agent == other.agent and shorter >= SHORTEST and opening[:shorter] == again[:shorter]
 
 
 def _opening(text: str) -> str:
