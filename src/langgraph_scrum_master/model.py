@@ -5,6 +5,7 @@ Checkpoints name these types by module and name: never move or rename one, and g
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2s
@@ -216,17 +217,16 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message, by whom, and what of it is that speaker's own prose."""
+    """One message, and by whom."""
 
     id: str
     agent: str
     kind: TurnKind
     text: str
-    prose: str
     tool_calls: tuple[ToolCall, ...] = ()
     time: float | None = None
     """Seconds since the epoch, where the message tells."""
-    marks: dict[str, Any] = field(default_factory=dict, hash=False)
+    marks: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The message's `additional_kwargs`."""
 
 
@@ -296,6 +296,7 @@ class Observation:
 
     now: str
     turns: tuple[Turn, ...] = ()
+    """The last messages, oldest first."""
     current_agent: str = ""
     handoff_target: str = ""
     """The agent that work is being handed to and that has not spoken yet."""

@@ -27,7 +27,7 @@ from langgraph_scrum_master.model import (
     SourceFailure,
     Turn,
 )
-from langgraph_scrum_master.observe import observe
+from langgraph_scrum_master.observe import Watcher, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.shapes import mapping_of
@@ -77,13 +77,14 @@ class Pipeline:
     clock: Clock = time.time
     recorder: Recorder | None = None
     count_tokens: TokenCounter = estimate_tokens
+    watcher: Watcher = field(default_factory=Watcher, compare=False)
 
     def sight(self, state: object) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
         values = mapping_of(state)
         _warn_if_malformed(state, values)
         try:
-            observation = observe(values, now=self._now(), requirements=self.config.requirements)
+            observation = observe(values, now=self._now(), requirements=self.config.requirements, watcher=self.watcher)
             gaps = unsettled(detect(observation, self.detectors), values, observation, self.config.max_attempts)
         # Whatever a host's state holds, looking at it must not fail the host.
         except Exception as error:

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from langgraph_scrum_master.observe.observation import observe
+from langgraph_scrum_master.observe.watch import Watcher
 
-__all__ = ["observe"]
+__all__ = ["Watcher", "observe"]

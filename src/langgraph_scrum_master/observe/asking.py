@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 from langgraph_scrum_master.model import Turn
-from langgraph_scrum_master.text.prose import sentences
+from langgraph_scrum_master.text.prose import prose, sentences
 
 MOST_WORDS = 120
 """An ask is cut after so many words."""
@@ -22,16 +22,16 @@ def asks(turn: Turn) -> str:
     """The sentences in which the turn's speaker asks, in its own words; nothing if it does not."""
     if turn.kind != "agent":
         return ""
-    found = asking(turn.prose)
+    found = asking(turn.text) if _MAY_ASK.search(turn.text) else ""
     if not found and turn.marks.get("clarification_needed"):
         return " ".join(turn.text.split()[:MOST_WORDS])
     return found
 
 
 @lru_cache(maxsize=2048)
-def asking(prose: str) -> str:
-    """The sentences of this prose that ask."""
-    said = [_clipped(sentence) for sentence in sentences(prose)]
+def asking(text: str) -> str:
+    """The sentences of this text that ask."""
+    said = [_clipped(sentence) for sentence in sentences(prose(text))]
     found = [
         sentence
         for i, sentence in enumerate(said)
@@ -70,6 +70,13 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.I)
 
 
+# Every ask holds one of these: most turns are done with at this point.
+_MAY_ASK = _any_of(
+    r"[?？]",
+    r"\b(?:please|kindly|could|can|would|will|need|cannot|not|no|blocked|stuck|waiting|unclear|ambiguous|silent|incomplete)",
+    r"\b(?:missing|lack|unsure|insufficient|unknown|unspecified|without|until|unless|if|nobody|here's)",
+    r"n't\b",
+)
 _ASKED = r"(?:you|we|someone|somebody|anyone|anybody|the \w+|\w+, )"
 _TELL = r"(?:provide|share|send|supply|specify|clarify|upload|describe|tell (?:me|us)|give (?:me|us)|point (?:me|us)|advise)"
 _CANNOT = r"(?:cannot|can ?not|can't|could not|couldn't|(?:am|are|is|be) (?:unable|not able) to|won't be able to)"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from langgraph_scrum_master.model import Cycle, Turn, instant
-from langgraph_scrum_master.observe.rounds import stalled_rounds
-from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import items_of, read, text_of, truthy
 
 REPEATS = 3
@@ -24,16 +23,50 @@ NEWS = 0.05
 
 _BLANKS = re.compile(r"\W+")
 _SHORTEST = 24
+_LOOKED_AT = 2_000
+
+_Key = tuple[str, str]
 
 
-def read_cycles(state: State, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
-    """The cycles that the state's own analysis names, and those in the turns."""
-    yield from _analysed(state.get("cycle_analysis"), turns, current_agent, now)
-    yield from _repeated(turns[-LOOK_BACK:])
-    yield from stalled_rounds(turns)
+class Repeats:
+    """The latest turns, and what of them is the same again with nothing new in between."""
+
+    __slots__ = ("_keys", "_latest", "_times")
+
+    def __init__(self) -> None:
+        self._latest: deque[Turn] = deque(maxlen=LOOK_BACK)
+        self._keys: deque[_Key | None] = deque(maxlen=LOOK_BACK)
+        self._times: dict[_Key, int] = {}
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        if len(self._keys) == LOOK_BACK and (gone := self._keys[0]):
+            self._times[gone] -= 1
+            if not self._times[gone]:
+                del self._times[gone]
+        said = _said(turn) if turn.kind == "agent" else ""
+        key = (turn.agent, said) if said else None
+        self._latest.append(turn)
+        self._keys.append(key)
+        if key:
+            self._times[key] = self._times.get(key, 0) + 1
+
+    def cycles(self) -> Iterator[Cycle]:
+        """The repetitions that go on."""
+        for key, times in self._times.items():
+            if times >= REPEATS:
+                yield from self._cycle(key, [i for i, other in enumerate(self._keys) if other == key])
+
+    def _cycle(self, key: _Key, same: Sequence[int]) -> Iterator[Cycle]:
+        turns, (agent, _) = list(self._latest), key
+        going_on = not any(turn.agent == agent and turn.kind == "agent" for turn in turns[same[-1] + 1 :])
+        if going_on and not _news(turns, same):
+            evidence = tuple(turns[i].id for i in same)
+            yield Cycle(agent=agent, topic=turns[same[-1]].text, count=len(same), evidence=evidence)
 
 
-def _analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
+def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
+    """The cycles that the state's own analysis names, unless they are long past."""
     if not truthy(read(analysis, "circular_detected")):
         return
     patterns = items_of(read(analysis, "patterns_found"))
@@ -64,23 +97,10 @@ def _whose(agents: Sequence[str], turns: Sequence[Turn], current_agent: str) -> 
     return next((turn.agent for turn in reversed(turns) if turn.agent in agents), agents[-1])
 
 
-def _repeated(turns: Sequence[Turn]) -> Iterator[Cycle]:
-    places: dict[tuple[str, str], list[int]] = {}
-    for i, turn in enumerate(turns):
-        if turn.kind == "agent" and (said := _said(turn)):
-            places.setdefault((turn.agent, said), []).append(i)
-    for (agent, _), same in places.items():
-        later = turns[same[-1] + 1 :]
-        going_on = not any(turn.agent == agent and turn.kind == "agent" for turn in later)
-        if len(same) >= REPEATS and going_on and not _news(turns, same):
-            evidence = tuple(turns[i].id for i in same)
-            yield Cycle(agent=agent, topic=turns[same[-1]].text, count=len(same), evidence=evidence)
-
-
 def _said(turn: Turn) -> str:
     # The same call with other arguments is a new try; words that only go along with a handoff are no repetition.
-    calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls)
-    said = _BLANKS.sub(" ", f"{turn.text} {calls}".lower()).strip()
+    calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls) if turn.tool_calls else ""
+    said = _BLANKS.sub(" ", f"{turn.text[:_LOOKED_AT]} {calls}".lower()).strip()
     return said if (calls or len(said) >= _SHORTEST) and not calls.startswith("transfer_") else ""
 
 

@@ -13,26 +13,45 @@ REQUEST_TOOL = "request_context"
 """The tool with which an agent asks for context."""
 
 
-def read_flags(
-    state: State, turns: Sequence[Turn], current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
+class Flagged:
+    """What the latest turn of each agent says it lacks."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self) -> None:
+        self._flags: dict[str, tuple[Flag, ...]] = {}
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        if turn.kind != "agent":
+            return
+        self._flags.pop(turn.agent, None)
+        if (turn.marks or turn.tool_calls) and (flags := tuple(_said(turn))):
+            self._flags[turn.agent] = flags
+
+    def raised(self) -> Iterator[Flag]:
+        """The flags, agent by agent."""
+        for flags in self._flags.values():
+            yield from flags
+
+
+def state_flags(
+    state: State, current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
 ) -> Iterator[Flag]:
-    """What the state, the latest turn of each agent, and the pending handoff to `target` say is missing."""
+    """What the state's own key, and the pending handoff to `target`, say is missing."""
     if need := _need(state.get("missing_context")):
         yield Flag(agent=current_agent, need=need, origin="missing_context")
-    latest = {turn.agent: turn for turn in turns if turn.kind == "agent"}
-    for turn in latest.values():
-        yield from _said(turn)
     if target:
         yield from _required(state, target, requirements)
 
 
 def _said(turn: Turn) -> Iterator[Flag]:
     if need := _need(turn.marks.get("missing_context")):
-        yield Flag(agent=turn.agent, need=need if need != _UNNAMED else turn.prose.strip() or need, origin=turn.id)
+        yield Flag(agent=turn.agent, need=need if need != _UNNAMED else turn.text.strip() or need, origin=turn.id)
     for call in turn.tool_calls:
         if call.name == REQUEST_TOOL:
             words = " ".join(value for value in dict_of(json.loads(call.arguments)).values() if isinstance(value, str))
-            yield Flag(agent=turn.agent, need=words or turn.prose.strip(), origin=turn.id)
+            yield Flag(agent=turn.agent, need=words or turn.text.strip(), origin=turn.id)
 
 
 _UNNAMED = "missing context"

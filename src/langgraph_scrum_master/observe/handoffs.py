@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from langgraph_scrum_master.model import Handoff, Turn
 from langgraph_scrum_master.shapes import absent, read, text_of, truthy
 
+LATEST = 50
+"""Handoffs that are kept."""
+
 _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 
 
-def read_handoffs(turns: Sequence[Turn]) -> tuple[Handoff, ...]:
-    """The handoffs that tool calls show, and where none do, those that the change of speaker shows."""
-    called = tuple(handoff for turn in turns for handoff in _called(turn))
-    return called or tuple(_by_speaker(turns))
+class Handoffs:
+    """The latest handoffs that tool calls show, and where none do, those that the change of speaker shows."""
+
+    __slots__ = ("_by_speaker", "_called", "speaker")
+
+    def __init__(self) -> None:
+        self._called: deque[Handoff] = deque(maxlen=LATEST)
+        self._by_speaker: deque[Handoff] = deque(maxlen=LATEST)
+        self.speaker = ""
+        """The agent that spoke last."""
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        if turn.kind != "agent":
+            return
+        if turn.tool_calls:
+            self._called.extend(_called(turn))
+        if self.speaker and self.speaker != turn.agent:
+            self._by_speaker.append(Handoff(source=self.speaker, target=turn.agent, turn=turn.id))
+        self.speaker = turn.agent
+
+    def latest(self) -> tuple[Handoff, ...]:
+        """The handoffs, oldest first."""
+        return tuple(self._called or self._by_speaker)
 
 
-def pending_target(handoff: object, current_agent: str, turns: Sequence[Turn]) -> str:
+def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -> str:
     """The agent that `handoff_context` hands work to, unless it has spoken since; nothing if there is none."""
     if absent(handoff) or not truthy(handoff):
         return ""
@@ -41,10 +64,3 @@ def _called(turn: Turn) -> Iterator[Handoff]:
 
 def _argument(arguments: str, name: str) -> str:
     return text_of(read(json.loads(arguments), name))
-
-
-def _by_speaker(turns: Sequence[Turn]) -> Iterator[Handoff]:
-    agents = [turn for turn in turns if turn.kind == "agent"]
-    for before, after in pairwise(agents):
-        if before.agent != after.agent:
-            yield Handoff(source=before.agent, target=after.agent, turn=after.id)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 
-from langgraph_scrum_master.model import Observation, Turn
-from langgraph_scrum_master.observe.cycles import read_cycles
-from langgraph_scrum_master.observe.flags import read_flags
+from langgraph_scrum_master.model import Cycle, Observation, Pace
+from langgraph_scrum_master.observe.cycles import analysed
+from langgraph_scrum_master.observe.flags import state_flags
 from langgraph_scrum_master.observe.gates import read_gates
-from langgraph_scrum_master.observe.handoffs import pending_target, read_handoffs
-from langgraph_scrum_master.observe.pace import read_paces
-from langgraph_scrum_master.observe.questions import read_questions
-from langgraph_scrum_master.observe.turns import UNNAMED, read_turns
+from langgraph_scrum_master.observe.handoffs import pending_target
+from langgraph_scrum_master.observe.pace import reported
+from langgraph_scrum_master.observe.watch import Watch, Watcher
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import read, text_of, truthy
 
@@ -20,41 +18,50 @@ SCRUM_MASTERS = ("sm", "scrum_master")
 """Names under which a scrum master is at turn itself: it is not the one that lacks context."""
 
 
-def observe(state: State, *, now: str, requirements: Mapping[str, Sequence[str]] | None = None) -> Observation:
-    """What the state says about the team; what it does not hold, or holds in another shape, is left out."""
+def observe(
+    state: State, *, now: str, requirements: Mapping[str, Sequence[str]] | None = None, watcher: Watcher | None = None
+) -> Observation:
+    """What the state says about the team; what it does not hold, or holds in another shape, is left out.
+
+    With a watcher that has seen the conversation before, only what is new in it is read.
+    """
     named = text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
-    turns = _with_name(read_turns(state.get("messages")), named)
-    current = (named if named not in SCRUM_MASTERS else "") or _last_agent(turns) or named
-    target = pending_target(state.get("handoff_context"), current, turns)
+    watch = (watcher or Watcher()).watch(state.get("messages"), named)
+    turns = tuple(watch.turns)
+    current = (named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named
+    handoff = state.get("handoff_context")
+    target = pending_target(handoff, current, turns) if handoff is not None else ""
     return Observation(
         now=now,
         turns=turns,
         current_agent=current,
         handoff_target=target,
-        handoffs=read_handoffs(turns),
-        questions=read_questions(turns),
+        handoffs=watch.handoffs.latest(),
+        questions=watch.questions.open(),
         gates=read_gates(state),
         gate_blocked=truthy(state.get("gate_blocked")),
-        flags=tuple(read_flags(state, turns, current, target, requirements or {})),
-        cycles=tuple(read_cycles(state, turns, current, now)),
-        paces=tuple(read_paces(state, turns, current)),
-        task=_task(state, turns),
+        flags=(*state_flags(state, current, target, requirements or {}), *watch.flags.raised()),
+        cycles=tuple(_cycles(state, watch, current, now)),
+        paces=tuple(_paces(state, watch, current)),
+        task=_task(state) or watch.request,
     )
 
 
-def _with_name(turns: tuple[Turn, ...], name: str) -> tuple[Turn, ...]:
-    """The turns, the newest of an unnamed agent under the name of the agent that is at turn."""
-    last = next((i for i, turn in reversed(list(enumerate(turns))) if turn.kind == "agent"), None)
-    if last is None or not name or turns[last].agent != UNNAMED:
-        return turns
-    return (*turns[:last], replace(turns[last], agent=name), *turns[last + 1 :])
+def _cycles(state: State, watch: Watch, current: str, now: str) -> Iterator[Cycle]:
+    if "cycle_analysis" in state:
+        yield from analysed(state["cycle_analysis"], tuple(watch.turns), current, now)
+    yield from watch.repeats.cycles()
+    if watch.rounds.cycle is not None:
+        yield watch.rounds.cycle
 
 
-def _last_agent(turns: Sequence[Turn]) -> str:
-    return next((turn.agent for turn in reversed(turns) if turn.kind == "agent"), "")
+def _paces(state: State, watch: Watch, current: str) -> Iterator[Pace]:
+    if watch.paces.newest is not None:
+        yield watch.paces.newest
+    elif not watch.paces.timed and "health_status" in state:
+        yield from reported(state["health_status"], current)
 
 
-def _task(state: State, turns: Sequence[Turn]) -> str:
+def _task(state: State) -> str:
     story = state.get("current_story")
-    named = text_of(story) or " ".join(filter(None, (text_of(read(story, key)) for key in ("story_id", "title"))))
-    return named or next((turn.text for turn in reversed(turns) if turn.kind == "human"), "")
+    return text_of(story) or " ".join(filter(None, (text_of(read(story, key)) for key in ("story_id", "title"))))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
 from math import expm1, log1p
 from statistics import median
 
 from langgraph_scrum_master.model import Pace, Turn
-from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import dict_of, read
 
 ENOUGH = 6
@@ -22,44 +22,44 @@ BEYOND = 1.5
 SPREADS = 4.0
 """How many robust spreads above the median, on a logarithmic scale: durations have long tails."""
 
+LATEST = 50
+"""Samples that are kept of an agent."""
+
 _LEAST_SPREAD = 0.25
 
 
-def read_paces(state: State, turns: Sequence[Turn], current_agent: str) -> Iterator[Pace]:
-    """The latest turn's pace from the messages' own times; where they have none, from the state's health figures."""
-    measured = list(_measured(turns))
-    if measured:
-        yield measured[-1]
-    elif not any(turn.time is not None for turn in turns):
-        yield from _reported(state.get("health_status"), current_agent)
+class Paces:
+    """How long each agent's latest turns took, and the pace of the newest."""
 
+    __slots__ = ("_before", "_samples", "newest", "timed")
 
-def _measured(turns: Sequence[Turn]) -> Iterator[Pace]:
-    samples: dict[str, list[float]] = {}
-    before: float | None = None
-    for turn in turns:
+    def __init__(self) -> None:
+        self._samples: dict[str, deque[float]] = {}
+        self._before: float | None = None
+        self.newest: Pace | None = None
+        self.timed = False
+        """Whether any message tells its time."""
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        self.newest, before, self._before = None, self._before, turn.time
+        # After a message without a time, the time until the next turn is not the next speaker's alone.
         if turn.time is None:
-            # Whoever that was, the time until the next turn is not the next speaker's alone.
-            before = None
-            continue
+            return
+        self.timed = True
         if turn.kind == "agent" and before is not None and turn.time >= before:
-            earlier = samples.setdefault(turn.agent, [])
-            if turn is turns[-1] and len(earlier) >= ENOUGH:
-                usual, limit = median(earlier), _limit(earlier)
-                yield Pace(agent=turn.agent, seconds=turn.time - before, usual=usual, limit=limit, evidence=turn.id)
-            earlier.append(turn.time - before)
-        before = turn.time
+            self._measure(turn, turn.time - before)
+
+    def _measure(self, turn: Turn, seconds: float) -> None:
+        earlier = self._samples.setdefault(turn.agent, deque(maxlen=LATEST))
+        if len(earlier) >= ENOUGH and seconds > BEYOND * max(earlier):
+            usual, limit = median(earlier), _limit(earlier)
+            self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
+        earlier.append(seconds)
 
 
-def _limit(earlier: Sequence[float]) -> float:
-    logs = [log1p(seconds) for seconds in earlier]
-    middle = median(logs)
-    spread = 1.4826 * median(abs(value - middle) for value in logs)
-    far = expm1(middle + SPREADS * max(spread, _LEAST_SPREAD))
-    return max(FLOOR * median(earlier), BEYOND * max(earlier), far)
-
-
-def _reported(health: object, current_agent: str) -> Iterator[Pace]:
+def reported(health: object, current_agent: str) -> Iterator[Pace]:
+    """The pace that the state's health figures tell, for teams whose messages carry no times."""
     # The agent's own figure is left out of what it is compared with.
     times = _numbers(dict_of(read(read(health, "metrics"), "agent_cycle_times")))
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
@@ -72,6 +72,14 @@ def _reported(health: object, current_agent: str) -> Iterator[Pace]:
             limit=FLOOR * usual,
             evidence="health_status",
         )
+
+
+def _limit(earlier: Collection[float]) -> float:
+    logs = [log1p(seconds) for seconds in earlier]
+    middle = median(logs)
+    spread = 1.4826 * median(abs(value - middle) for value in logs)
+    far = expm1(middle + SPREADS * max(spread, _LEAST_SPREAD))
+    return max(FLOOR * median(earlier), BEYOND * max(earlier), far)
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:

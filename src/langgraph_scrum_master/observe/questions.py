@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 from langgraph_scrum_master.model import Question, Turn
 from langgraph_scrum_master.observe.asking import asks
+from langgraph_scrum_master.text.prose import prose
 from langgraph_scrum_master.text.terms import terms
 
 SHORT_ANSWER = 6
@@ -20,30 +21,49 @@ _SETTLES = re.compile(
 )
 
 
-def read_questions(turns: Sequence[Turn]) -> tuple[Question, ...]:
-    """The open questions, the newest of each asker, oldest first."""
-    newest: dict[str, Question] = {}
-    for i, turn in enumerate(turns):
-        if turn.kind != "agent":
-            continue
-        # Whatever it asked before, an agent that goes on is no longer waiting for it.
-        newest.pop(turn.agent, None)
+class OpenQuestions:
+    """The newest open question of each asker, oldest first."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self) -> None:
+        self._open: dict[str, _Asked] = {}
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn: it may answer, it may ask, and whoever goes on is no longer waiting."""
+        if turn.kind not in ("agent", "human"):
+            return
+        if turn.kind == "agent":
+            self._open.pop(turn.agent, None)
         text = asks(turn)
-        if text and not _answered(turn.agent, text, turns[i + 1 :]):
-            newest[turn.agent] = Question(asker=turn.agent, text=text, turn=turn.id)
-    return tuple(newest.values())
+        if self._open and turn.text.strip():
+            self._hear(turn, asks_back=bool(text))
+        if text:
+            question = Question(asker=turn.agent, text=text, turn=turn.id)
+            self._open[turn.agent] = _Asked(question, frozenset(terms(text)))
+
+    def open(self) -> tuple[Question, ...]:
+        """The questions that nobody has answered."""
+        return tuple(asked.question for asked in self._open.values())
+
+    def _hear(self, turn: Turn, *, asks_back: bool) -> None:
+        for asker, asked in list(self._open.items()):
+            if asker == turn.agent:
+                continue
+            if not asks_back and asked.answered_by(turn):
+                del self._open[asker]
+            asked.replies += 1
 
 
-def _answered(asker: str, question: str, later: Sequence[Turn]) -> bool:
-    wanted = set(terms(question))
-    replies = [turn for turn in later if turn.agent != asker and turn.kind in ("agent", "human") and turn.text.strip()]
-    return any(_answers(turn, wanted, next_up=i == 0) for i, turn in enumerate(replies))
+@dataclass(slots=True)
+class _Asked:
+    question: Question
+    wanted: frozenset[str]
+    replies: int = 0
 
-
-def _answers(turn: Turn, wanted: set[str], *, next_up: bool) -> bool:
-    if asks(turn):
-        return False
-    if wanted.intersection(terms(turn.text)):
-        return True
-    direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(turn.prose)
-    return next_up and bool(direct)
+    def answered_by(self, turn: Turn) -> bool:
+        """Whether the turn speaks of what was asked, or answers directly."""
+        if self.wanted.intersection(terms(turn.text)):
+            return True
+        direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(prose(turn.text))
+        return self.replies == 0 and bool(direct)

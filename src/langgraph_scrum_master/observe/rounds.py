@@ -7,7 +7,7 @@ the same, does the same once more. A new plan (a system message) starts afresh.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import deque
 from itertools import combinations
 from typing import NamedTuple
 
@@ -40,32 +40,36 @@ class Round(NamedTuple):
     reply: Turn
 
 
-def stalled_rounds(turns: Sequence[Turn]) -> Iterator[Cycle]:
-    """The cycle that the latest rounds are in, if any."""
-    rounds = _rounds(turns)
-    if len(rounds) < ENOUGH:
-        return
-    latest = rounds[-LATEST:]
-    for one, other in combinations(latest, 2):
-        if _same_deed(one.reply, other.reply) and _alike(one.ask.text, other.ask.text) >= SAME_ASK:
-            last, evidence = latest[-1], (one.reply.id, other.reply.id)
-            yield Cycle(agent=last.reply.agent, topic=last.ask.text, count=2, evidence=evidence)
-            return
+class Rounds:
+    """The latest rounds since the last plan, and the cycle that they are in."""
 
+    __slots__ = ("_ask", "_count", "_latest", "cycle")
 
-def _rounds(turns: Sequence[Turn]) -> list[Round]:
-    rounds: list[Round] = []
-    ask: Turn | None = None
-    for turn in turns:
+    def __init__(self) -> None:
+        self._latest: deque[Round] = deque(maxlen=LATEST)
+        self._count = 0
+        self._ask: Turn | None = None
+        self.cycle: Cycle | None = None
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
         if turn.kind == "system":
-            rounds, ask = [], None
-        elif turn.kind == "agent" and turn.text.strip():
-            if any(call.name.startswith(_HANDOFF) for call in turn.tool_calls):
-                ask = turn
-            elif ask is not None and not turn.tool_calls and turn.agent != ask.agent:
-                rounds.append(Round(ask, turn))
-                ask = None
-    return rounds
+            self._latest.clear()
+            self._count, self._ask, self.cycle = 0, None, None
+        elif turn.kind == "agent" and turn.text:
+            if turn.tool_calls:
+                self._ask = turn if any(call.name.startswith(_HANDOFF) for call in turn.tool_calls) else self._ask
+            elif self._ask is not None and turn.agent != self._ask.agent:
+                self._latest.append(Round(self._ask, turn))
+                self._count, self._ask = self._count + 1, None
+                self.cycle = self._stalled() if self._count >= ENOUGH else None
+
+    def _stalled(self) -> Cycle | None:
+        for one, other in combinations(self._latest, 2):
+            if _same_deed(one.reply, other.reply) and _alike(one.ask.text, other.ask.text) >= SAME_ASK:
+                last, evidence = self._latest[-1], (one.reply.id, other.reply.id)
+                return Cycle(agent=last.reply.agent, topic=last.ask.text, count=2, evidence=evidence)
+        return None
 
 
 def _same_deed(one: Turn, other: Turn) -> bool:

@@ -12,7 +12,6 @@ from typing import Any
 from langgraph_scrum_master.codec import json_shapes
 from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, digest, instant
 from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
-from langgraph_scrum_master.text.prose import prose
 
 WINDOW = 200
 """How many of the last messages are looked at: the work of a step does not grow with the history."""
@@ -41,15 +40,16 @@ _AGENT_NAME = re.compile(r"[a-z][a-z0-9_\-]*")
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
-def read_turns(messages: object, *, window: int = WINDOW) -> tuple[Turn, ...]:
+def read_turns(messages: object) -> tuple[Turn, ...]:
     """The turns in the last messages, oldest first; what is no message is passed over."""
     history = items_of(messages)
-    start = max(0, len(history) - window)
-    turns = (_turn(message, start + i) for i, message in enumerate(history[start:]))
+    start = max(0, len(history) - WINDOW)
+    turns = (read_turn(message, start + i) for i, message in enumerate(history[start:]))
     return tuple(turn for turn in turns if turn is not None)
 
 
-def _turn(message: object, index: int) -> Turn | None:
+def read_turn(message: object, index: int) -> Turn | None:
+    """The turn that the message at this place is; nothing if it is none, or synthetic."""
     message = _unwrapped(message)
     marks = dict_of(read(message, "additional_kwargs"))
     kind = _kind(message, marks, index)
@@ -61,10 +61,9 @@ def _turn(message: object, index: int) -> Turn | None:
         agent=_agent(message, kind, marks),
         kind=kind,
         text=text,
-        prose=prose(text),
         tool_calls=tuple(_tool_call(call) for call in items_of(read(message, "tool_calls"))),
         time=_time(message, marks),
-        marks=dict(marks),
+        marks=marks,
     )
 
 
@@ -83,15 +82,18 @@ def _unwrapped(message: object) -> object:
 def _kind(message: object, marks: Mapping[str, Any], index: int) -> TurnKind | None:
     if isinstance(message, str):
         return None
-    role, kind = text_of(read(message, "role")).lower(), text_of(read(message, "type")).lower()
-    found = _KINDS.get(role) or _KINDS.get(kind)
-    if found is None and role and (kind == "chat" or read(message, "content")):
-        return "agent"
+    found = _KINDS.get(text_of(read(message, "type")).lower())
+    if found is None:
+        role = text_of(read(message, "role")).lower()
+        found = _KINDS.get(role) or ("agent" if role and read(message, "content") else None)
     # Many graphs let agents speak as human messages with a name; the first message is the person's task.
-    named = index > 0 and _AGENT_NAME.fullmatch(text_of(read(message, "name")))
-    if found == "human" and (text_of(marks.get("agent")) or (named and named[0] not in _KINDS)):
+    if found == "human" and (text_of(marks.get("agent")) or (index > 0 and _names_an_agent(read(message, "name")))):
         return "agent"
     return found
+
+
+def _names_an_agent(name: object) -> bool:
+    return bool(_AGENT_NAME.fullmatch(text_of(name))) and name not in _KINDS
 
 
 def _id(message: object, text: str) -> str:
@@ -102,9 +104,9 @@ def _id(message: object, text: str) -> str:
 
 def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
     name = text_of(marks.get("agent")) or text_of(read(message, "name"))
-    role = text_of(read(message, "role"))
-    if not name and kind == "agent" and role.lower() not in _KINDS:
-        name = role
+    if not name and kind == "agent" and (isinstance(message, Mapping) or read(message, "type") == "chat"):
+        role = text_of(read(message, "role"))
+        name = role if role.lower() not in _KINDS else ""
     return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
 
 
@@ -122,8 +124,9 @@ def _canonical(arguments: object) -> str:
 
 def _time(message: object, marks: Mapping[str, Any]) -> float | None:
     metadata = dict_of(read(message, "response_metadata"))
-    for stamp in (marks.get("timestamp"), metadata.get("timestamp"), read(message, "timestamp")):
-        if (found := _seconds(stamp)) is not None:
+    own = message.get("timestamp") if isinstance(message, Mapping) else None
+    for stamp in (marks.get("timestamp"), metadata.get("timestamp"), own):
+        if stamp is not None and (found := _seconds(stamp)) is not None:
             return found
     stamped = _UUID7.search(text_of(read(message, "id")))
     return int(stamped[1] + stamped[2], 16) / 1000 if stamped else None
