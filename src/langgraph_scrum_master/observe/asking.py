@@ -14,6 +14,29 @@ MOST_WORDS = 120
 LONGEST = 600
 """Characters of a sentence that are looked at."""
 
+_CUES = (
+    *(
+        "?",
+        "？",
+        "please",
+        "kindly",
+        "can",
+        "could",
+        "would",
+        "will",
+        "need",
+        "not",
+        "n't",
+        "no ",
+        "block",
+        "stuck",
+        "wait",
+    ),
+    *("clear", "ambiguous", "silent", "incomplete", "missing", "lack", "sure", "sufficient", "unknown", "unspecified"),
+    *("without", "until", "unless", "if ", "nobody", "here's"),
+)
+"""Every ask holds one of these: most turns are done with at this point."""
+
 _NEAR_THE_END = 4
 """A bare question counts among so many last sentences: further up it is usually quoted, or answered by its speaker."""
 
@@ -22,7 +45,7 @@ def asks(turn: Turn) -> str:
     """The sentences in which the turn's speaker asks, in its own words; nothing if it does not."""
     if turn.kind != "agent":
         return ""
-    found = asking(turn.text) if _MAY_ASK.search(turn.text) else ""
+    found = asking(turn.text)
     if not found and turn.marks.get("clarification_needed"):
         return " ".join(turn.text.split()[:MOST_WORDS])
     return found
@@ -31,6 +54,9 @@ def asks(turn: Turn) -> str:
 @lru_cache(maxsize=2048)
 def asking(text: str) -> str:
     """The sentences of this text that ask."""
+    lowered = text.lower()
+    if not any(cue in lowered for cue in _CUES):
+        return ""
     said = [_clipped(sentence) for sentence in sentences(prose(text))]
     found = [
         sentence
@@ -70,13 +96,6 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.I)
 
 
-# Every ask holds one of these: most turns are done with at this point.
-_MAY_ASK = _any_of(
-    r"[?？]",
-    r"\b(?:please|kindly|could|can|would|will|need|cannot|not|no|blocked|stuck|waiting|unclear|ambiguous|silent|incomplete)",
-    r"\b(?:missing|lack|unsure|insufficient|unknown|unspecified|without|until|unless|if|nobody|here's)",
-    r"n't\b",
-)
 _ASKED = r"(?:you|we|someone|somebody|anyone|anybody|the \w+|\w+, )"
 _TELL = r"(?:provide|share|send|supply|specify|clarify|upload|describe|tell (?:me|us)|give (?:me|us)|point (?:me|us)|advise)"
 _CANNOT = r"(?:cannot|can ?not|can't|could not|couldn't|(?:am|are|is|be) (?:unable|not able) to|won't be able to)"

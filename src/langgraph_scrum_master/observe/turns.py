@@ -13,7 +13,7 @@ from langgraph_scrum_master.codec import json_shapes
 from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, digest, instant
 from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
 
-WINDOW = 200
+WINDOW = 100
 """How many of the last messages are looked at: the work of a step does not grow with the history."""
 
 SYNTHETIC = "lc_source"
@@ -37,6 +37,7 @@ _LATEST = 1e11
 """A larger number of seconds is no time."""
 
 _AGENT_NAME = re.compile(r"[a-z][a-z0-9_\-]*")
+_UUID_LENGTH = 36
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -71,10 +72,12 @@ def _unwrapped(message: object) -> object:
     # ("user", "hello"), and messages as langchain serialises them: {"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}
     if isinstance(message, tuple) and len(message) == 2:
         return {"role": message[0], "content": message[1]}
-    if isinstance(message, Mapping) and "lc" in message and isinstance(message.get("kwargs"), Mapping):
+    if not isinstance(message, dict):
+        return message
+    if "lc" in message and isinstance(message.get("kwargs"), dict):
         name = str((items_of(message.get("id")) or [""])[-1]).lower()
         return {"type": name.removesuffix("chunk").removesuffix("message"), **message["kwargs"]}
-    if isinstance(message, Mapping) and isinstance(message.get("data"), Mapping):
+    if isinstance(message.get("data"), dict):
         return {"type": message.get("type"), **message["data"]}
     return message
 
@@ -104,7 +107,7 @@ def _id(message: object, text: str) -> str:
 
 def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
     name = text_of(marks.get("agent")) or text_of(read(message, "name"))
-    if not name and kind == "agent" and (isinstance(message, Mapping) or read(message, "type") == "chat"):
+    if not name and kind == "agent" and (isinstance(message, dict) or read(message, "type") == "chat"):
         role = text_of(read(message, "role"))
         name = role if role.lower() not in _KINDS else ""
     return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
@@ -124,11 +127,12 @@ def _canonical(arguments: object) -> str:
 
 def _time(message: object, marks: Mapping[str, Any]) -> float | None:
     metadata = dict_of(read(message, "response_metadata"))
-    own = message.get("timestamp") if isinstance(message, Mapping) else None
+    own = message.get("timestamp") if isinstance(message, dict) else None
     for stamp in (marks.get("timestamp"), metadata.get("timestamp"), own):
         if stamp is not None and (found := _seconds(stamp)) is not None:
             return found
-    stamped = _UUID7.search(text_of(read(message, "id")))
+    own_id = read(message, "id")
+    stamped = _UUID7.search(own_id) if isinstance(own_id, str) and len(own_id) >= _UUID_LENGTH else None
     return int(stamped[1] + stamped[2], 16) / 1000 if stamped else None
 
 

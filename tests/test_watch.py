@@ -1,0 +1,121 @@
+"""A watcher that reads only what is new sees what one that reads everything sees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+
+from builders import NOW, a_state, says
+from langgraph_scrum_master import Observation, ScrumMaster
+from langgraph_scrum_master.observe import Watcher, observe
+from langgraph_scrum_master.observe.turns import WINDOW
+
+SAID = (
+    "Which database do we use for orders?",
+    "Our database is PostgreSQL.",
+    "I will rerun the migration of the orders.",
+    "Done, all tests pass.",
+    "I cannot proceed without the schema.",
+    "The schema is in the wiki.",
+    "",
+)
+
+
+def a_message(index: int, speaker: str, text: str, seconds: int, calls: str) -> BaseMessage:
+    marks = {"timestamp": 1_770_000_000 + index * 1000 + seconds} if seconds else {}
+    if speaker == "user":
+        return HumanMessage(text, id=f"m{index}", additional_kwargs=marks)
+    if speaker == "system":
+        return SystemMessage(text or "plan", id=f"m{index}")
+    if speaker == "tool":
+        return ToolMessage(text, tool_call_id=f"c{index - 1}", id=f"m{index}", name="lookup")
+    tools = [{"name": calls, "args": {"need": "the schema"}, "id": f"c{index}"}] if calls else []
+    return says(speaker, text, id=f"m{index}", tool_calls=tools, additional_kwargs=marks)
+
+
+conversations = st.lists(
+    st.tuples(
+        st.sampled_from(("dev", "pm", "hub", "user", "system", "tool")),
+        st.sampled_from(SAID),
+        st.integers(0, 900),
+        st.sampled_from(("", "", "transfer_to_dev", "request_context")),
+    ),
+    max_size=40,
+).map(lambda turns: [a_message(i, *turn) for i, turn in enumerate(turns)])
+
+
+@given(conversations, st.lists(st.integers(1, 12), min_size=1, max_size=10))
+def test_reading_by_difference_gives_the_same_observation(messages: list[BaseMessage], strides: list[int]) -> None:
+    watcher, end = Watcher(), 0
+    while end < len(messages):
+        end += strides[end % len(strides)]
+        state = {"messages": messages[:end]}
+
+        assert observe(state, now=NOW, watcher=watcher) == observe(state, now=NOW)
+
+
+@given(conversations, st.integers(0, 40), st.integers(0, 40))
+def test_a_branch_and_a_cut_history_are_read_anew(messages: list[BaseMessage], back: int, cut: int) -> None:
+    watcher = Watcher()
+    observe({"messages": messages}, now=NOW, watcher=watcher)
+    other = AIMessage("Which queue do refunds go to?", name="pm", id="branch")
+
+    for history in (messages[:back], [*messages[:back], other], messages[cut:], [*messages[cut:], other]):
+        assert observe({"messages": history}, now=NOW, watcher=watcher) == observe({"messages": history}, now=NOW)
+
+
+def test_the_same_state_again_is_the_same_observation() -> None:
+    watcher = Watcher()
+    state = a_state(("dev", SAID[0]), ("pm", "My plan is ready."))
+
+    assert observe(state, now=NOW, watcher=watcher) == observe(state, now=NOW, watcher=watcher)
+
+
+def test_a_last_message_that_was_replaced_is_read_anew() -> None:
+    watcher = Watcher()
+    observe({"messages": [says("dev", SAID[0], id="m")]}, now=NOW, watcher=watcher)
+
+    observed = observe({"messages": [says("dev", "Done, all tests pass.", id="m")]}, now=NOW, watcher=watcher)
+
+    assert observed.questions == ()
+
+
+class Counted(AIMessage):
+    """A message that counts how often it is read."""
+
+    reads: int = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "content":
+            self.__dict__["reads"] = self.__dict__.get("reads", 0) + 1
+        return super().__getattribute__(name)
+
+
+def test_a_step_reads_only_what_is_new_however_long_the_history() -> None:
+    history: list[Any] = [Counted(content=f"Module {i} is done.", name="dev", id=f"m{i}") for i in range(1000)]
+    master = ScrumMaster()
+    master.detect({"messages": history})
+    read = [message.reads for message in history]
+
+    for i in range(20):
+        history.append(says("dev", f"Further module {i} is done.", id=f"n{i}"))
+        master.detect({"messages": history})
+
+    assert sum(message.reads for message in history[:1000]) - sum(read) <= 2
+    assert sum(count > 0 for count in read) <= WINDOW
+
+
+def test_observations_do_not_change_when_the_watch_goes_on() -> None:
+    watcher = Watcher()
+    state = a_state(("dev", SAID[0]))
+    first = observe(state, now=NOW, watcher=watcher)
+    kept: Observation = replace(first)
+
+    observe({"messages": [*state["messages"], says("pm", SAID[1])]}, now=NOW, watcher=watcher)
+
+    assert first == kept
+    assert len(first.turns) == 1
