@@ -43,6 +43,7 @@ def test_the_defaults_are_the_documented_ones() -> None:
         ("view_window", -1),
         ("max_attempts", 0),
         ("deliver", "carrier pigeon"),
+        ("escalate", "panic"),
         ("enabled_sources", ("memroy",)),
         ("enabled_sources", "memory"),
         ("namespace", ""),
@@ -83,6 +84,7 @@ FROM_ENVIRONMENT = {
     "view_window": ("7", 7),
     "max_attempts": ("1", 1),
     "deliver": ("message", "message"),
+    "escalate": ("interrupt", "interrupt"),
     "architecture_path": ("docs/adr", "docs/adr"),
     "namespace": ("acme", "acme"),
 }

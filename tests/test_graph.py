@@ -489,3 +489,54 @@ def test_numbers_of_other_libraries_go_into_a_checkpoint() -> None:
     graph.invoke(start, thread)
 
     assert graph.get_state(thread).values["injection_result"].injected
+
+
+class Stubborn:
+    """A developer that asks the same again until a person's answer reaches it."""
+
+    def dev(self, state: State) -> dict[str, Any]:
+        told = "DynamoDB" in context_for(state, "dev")
+        return {"messages": [says("dev", "Done: DynamoDB it is." if told else QUESTION)]}
+
+
+@pytest.mark.checkpoint
+@pytest.mark.parametrize("way", ["sync", "async"])
+async def test_a_person_is_asked_when_context_does_not_help_and_the_answer_is_given_and_remembered(way: str) -> None:
+    memory = ChromaMemory()
+    await memory.store_decision(Decision(agent_type="architect", context=DECISION))
+    master = ScrumMaster(memory=memory, config=InjectionConfig(escalate="interrupt", max_attempts=2))
+    builder = StateGraph(State)
+    builder.add_node("dev", Stubborn().dev)
+    builder.add_node(master.node)
+    builder.add_edge(START, "dev")
+    builder.add_edge("dev", "scrum_master")
+    builder.add_conditional_edges("scrum_master", route, ["dev", END])
+    graph = builder.compile(checkpointer=InMemorySaver(serde=checkpoint_serde()))
+    thread: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 20}
+
+    async def run(start: Any) -> Any:
+        if way == "async":
+            return await graph.ainvoke(start, thread)
+        return await asyncio.to_thread(graph.invoke, start, thread)
+
+    stopped = await run(START_STATE)
+    (asked,) = [each.value for each in stopped["__interrupt__"]]
+    end = await run(Command(resume="We moved on: keys go into DynamoDB now."))
+
+    assert (asked["agent"], asked["question"]) == ("dev", QUESTION)
+    assert end["messages"][-1].text == "Done: DynamoDB it is."
+    assert end["injection_result"].escalated
+    assert any("DynamoDB" in result.content for result in await memory.search_similar(QUESTION))
+
+
+def test_without_a_person_the_result_tells_it_once() -> None:
+    master = ScrumMaster(sources=[Given(a_context())], config=InjectionConfig(max_attempts=1))
+    state: dict[str, Any] = {"messages": []}
+    told = []
+    for i in range(4):
+        state["messages"] = [*state["messages"], says("dev", QUESTION, id=f"q{i}")]
+        update = master.node.invoke(state)
+        told += [update["injection_result"].escalated] if "injection_result" in update else []
+        state |= update
+
+    assert told == [False, True]

@@ -172,8 +172,10 @@ def test_a_need_that_nothing_meets_is_given_up_after_the_configured_attempts() -
         tries += "injection_result" in update
         state = after(state, update)
 
-    assert tries == 2
-    assert [(record.status, record.attempts) for record in state["injection_history"]] == [("abstained", 2)]
+    assert tries == 3
+    assert [(r.status, r.attempts, r.escalated) for r in state["injection_history"]] == [("abstained", 2, True)]
+    assert "context did not help" in state["sm_output"].processing_notes
+    assert state["sm_output"].escalation_triggered
 
 
 def test_several_gaps_are_served_one_a_step_and_the_others_wait_in_the_history() -> None:

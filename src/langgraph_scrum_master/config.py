@@ -22,6 +22,9 @@ ENV_PREFIX = "SCRUM_MASTER_"
 Delivery: TypeAlias = Literal["state", "message"]
 """How the text reaches the agent."""
 
+Escalation: TypeAlias = Literal["tell", "interrupt"]
+"""What happens when context does not help."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionConfig(Plain):
@@ -45,6 +48,8 @@ class InjectionConfig(Plain):
     """How often the same need of the same agent is served, or looked for in vain."""
     deliver: Delivery = "state"
     """`message` also adds the text to `messages`, tagged as ours."""
+    escalate: Escalation = "tell"
+    """When a need comes up again after `max_attempts`: tell so in the result, or interrupt and ask a person."""
     architecture_path: str | None = None
     """A folder of Markdown with the team's ADRs and constraints."""
     namespace: str = "default"
@@ -59,6 +64,7 @@ class InjectionConfig(Plain):
         _number(self, "deadline", 0.001, 3600)
         _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
         _text(self, "namespace")
+        _refuse_unless(self.escalate in get_args(Escalation), self, "escalate", f"one of {get_args(Escalation)}")
         _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
         if self.architecture_path is not None:
             _text(self, "architecture_path")
@@ -116,6 +122,7 @@ _FROM_TEXT = {
     "view_window": int,
     "max_attempts": int,
     "deliver": str,
+    "escalate": str,
     "architecture_path": str,
     "namespace": str,
 }

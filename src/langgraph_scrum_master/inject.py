@@ -28,6 +28,8 @@ HANDOFF_KEY = "handoff_context"
 
 RECENT_EXCHANGES = 5
 
+_NO_HELP = "the same need came up again after all attempts, context did not help"
+
 
 def target_for(gap: ContextGap, state: State, observation: Observation) -> str:
     """The state key for the gap's context: the pending handoff's, if it is a dict and to this agent, else our own."""
@@ -131,15 +133,17 @@ def _served(result: InjectionResult, state: State) -> InjectionRecord:
     earlier = known.get(result.gap.gap_id)
     attempts, failed = (earlier.attempts, earlier.failed) if earlier else (0, 0)
     in_vain_by_failure = bool(result.failures) and not result.injected
+    tried = not in_vain_by_failure and not result.escalated
     return replace(
         _record(result.gap, "injected" if result.injected else "abstained"),
-        attempts=attempts + (not in_vain_by_failure),
+        attempts=attempts + tried,
         failed=failed + in_vain_by_failure,
         keys=tuple(context.key for context in result.contexts_retrieved),
         scores=tuple(context.relevance_score for context in result.contexts_retrieved),
         size=result.total_context_size,
         text_digest=digest(result.text) if result.text else "",
         after=result.after,
+        escalated=result.escalated,
     )
 
 
@@ -169,12 +173,16 @@ def _account(observation: Observation, result: InjectionResult, record: Injectio
         processing_notes=_notes(result),
         recent_exchanges=tuple(f"{h.source}→{h.target}" for h in observation.handoffs[-RECENT_EXCHANGES:]),
         exchange_count=len(observation.handoffs),
+        escalation_triggered=result.escalated,
+        escalation_reason=_NO_HELP if result.escalated else "",
     )
 
 
 def _notes(result: InjectionResult) -> str:
     gap = result.gap
     kept = _counted(len(result.contexts_retrieved), "context")
+    if result.escalated and not result.injected:
+        return f"{gap.agent} lacks context ({gap.reason}, {gap.confidence:.2f}): {_NO_HELP}"
     outcome = (
         f"gave it {kept}, {result.total_tokens} tokens, in {result.injection_target}"
         if result.injected

@@ -146,6 +146,8 @@ class InjectionResult(Plain):
     """Further gaps, served in later steps."""
     after: str = ""
     """The last message that was there."""
+    escalated: bool = False
+    """Whether the need came up again after all attempts: context did not help."""
 
     def __post_init__(self) -> None:
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
@@ -178,6 +180,7 @@ class InjectionRecord(Plain):
     text_digest: str = ""
     after: str = ""
     """The message after which it was given: what the agent no longer sees may be given again."""
+    escalated: bool = False
 
     def __post_init__(self) -> None:
         freeze(self, "keys", "scores")
@@ -198,6 +201,8 @@ class SMOutput(Plain):
     """The last handoffs, as `source→target`."""
     exchange_count: int = 0
     """The handoffs in the window that was looked at."""
+    escalation_triggered: bool = False
+    escalation_reason: str = ""
 
     def __post_init__(self) -> None:
         freeze(self, "gaps", "recent_exchanges")

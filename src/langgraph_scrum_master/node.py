@@ -12,6 +12,7 @@ from langgraph.channels import LastValue
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import StateGraph
 from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import interrupt
 
 from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.errors import GraphError, ScrumMasterWarning
@@ -19,7 +20,7 @@ from langgraph_scrum_master.inject import CONTEXT_KEY, HANDOFF_KEY, unread
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.pipeline import Pipeline, Sighting, failed_output
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.shapes import items_of, read
+from langgraph_scrum_master.shapes import fields_text, items_of, read
 from langgraph_scrum_master.state import STATE_KEYS
 
 NAME = "scrum_master"
@@ -42,7 +43,12 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         """The update for a state; without a gap no event loop is touched."""
         try:
             sighting = self._pipeline.sight(input)
-            result = wait_for(self._serve(sighting, _runtime())) if sighting.gaps else None
+            if not sighting.gaps and not sighting.given_up:
+                return self._update(sighting, None)
+            runtime = _runtime()
+            result = wait_for(self._serve(sighting, runtime))
+            if answer := self._ask_a_person(result):
+                result = wait_for(self._answered(result, answer, sighting, runtime))
             return self._update(sighting, result)
         except GraphBubbleUp:
             raise
@@ -53,7 +59,12 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         """The same without blocking the event loop."""
         try:
             sighting = self._pipeline.sight(input)
-            result = await self._serve(sighting, _runtime()) if sighting.gaps else None
+            if not sighting.gaps and not sighting.given_up:
+                return self._update(sighting, None)
+            runtime = _runtime()
+            result = await self._serve(sighting, runtime)
+            if answer := self._ask_a_person(result):
+                result = await self._answered(result, answer, sighting, runtime)
             return self._update(sighting, result)
         except GraphBubbleUp:
             raise
@@ -68,8 +79,26 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         def emit(event: str, facts: dict[str, Any]) -> None:
             runtime.stream_writer({"event": f"{NAME}.{event}", **facts})
 
-        memory = self._memory if self._memory is not None else self._graphs_store(runtime)
-        return await self._pipeline.serve(sighting, memory, emit)
+        return await self._pipeline.serve(sighting, self._memory_in(runtime), emit)
+
+    def _ask_a_person(self, result: InjectionResult | None) -> str:
+        """The answer of the person to whom a need goes that context did not help, if that is wanted."""
+        if result is None or not result.escalated or self._pipeline.config.escalate != "interrupt":
+            return ""
+        gap = result.gap
+        question = {"agent": gap.agent, "question": gap.context_query, "reason": gap.reason, "gap_id": gap.gap_id}
+        answer: object = interrupt(question)
+        return answer.strip() if isinstance(answer, str) else fields_text(answer)
+
+    async def _answered(
+        self, result: InjectionResult | None, answer: str, sighting: Sighting, runtime: Runtime[Any]
+    ) -> InjectionResult | None:
+        if result is None:
+            return None
+        return await self._pipeline.answer(result, answer, sighting, self._memory_in(runtime))
+
+    def _memory_in(self, runtime: Runtime[Any]) -> MemoryStore | None:
+        return self._memory if self._memory is not None else self._graphs_store(runtime)
 
     def _graphs_store(self, runtime: Runtime[Any]) -> MemoryStore | None:
         if runtime.store is None:

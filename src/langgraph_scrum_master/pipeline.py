@@ -54,6 +54,8 @@ class Sighting:
     state: State
     observation: Observation
     gaps: tuple[ContextGap, ...] = ()
+    given_up: tuple[ContextGap, ...] = ()
+    """Gaps whose need was tried as often as it may be, and for which nobody was called yet."""
     failure: str = ""
     """Why nothing could be observed."""
 
@@ -85,7 +87,8 @@ class Pipeline:
         _warn_if_malformed(state, values)
         try:
             observation = observe(values, now=self._now(), requirements=self.config.requirements, watcher=self.watcher)
-            gaps = unsettled(detect(observation, self.detectors), values, observation, self.config.max_attempts)
+            found = detect(observation, self.detectors)
+            gaps, given_up = sorted_out(found, values, observation, self.config.max_attempts) if found else ((), ())
         # Whatever a host's state holds, looking at it must not fail the host.
         except Exception as error:
             if steers_the_graph(error):
@@ -93,12 +96,12 @@ class Pipeline:
             told = f"{type(error).__name__}: {error}"
             logger.error("observation.failed", error=told)
             return Sighting(state=values, observation=Observation(now=""), failure=told)
-        return Sighting(state=values, observation=observation, gaps=gaps)
+        return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""
         if not sighting.gaps:
-            return None
+            return await self._escalate(sighting, emit) if sighting.given_up else None
         started = self.clock()
         gap, *pending = sighting.gaps
         emit("gap", _seen_gap(gap))
@@ -106,7 +109,41 @@ class Pipeline:
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         fitted = await off_loop(self.fit, gap, finding, sighting)
         result = replace(fitted, pending=tuple(pending), duration_ms=(self.clock() - started) * 1000)
-        emit("injected" if result.injected else "abstained", _summary(result))
+        emit(_outcome(result), _summary(result))
+        self.log(result)
+        await self._record(result)
+        return result
+
+    async def answer(
+        self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
+    ) -> InjectionResult:
+        """The result with a person's answer as its context, which is remembered for the next time."""
+        title = "Answer of a person"
+        context = RetrievedContext(
+            source="memory",
+            content=answer,
+            relevance_score=1.0,
+            retrieved_at=sighting.observation.now,
+            key=f"answer:{result.gap.need}",
+            title=title,
+            created_at=sighting.observation.now,
+        )
+        if memory is not None:
+            try:
+                metadata = {"title": title, "created_at": context.created_at}
+                await memory.store_embedding(context.key, f"{result.gap.context_query}\n{answer}", metadata)
+            except Exception as error:
+                logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
+        fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
+        answered = replace(fitted, escalated=True)
+        self.log(answered)
+        await self._record(answered)
+        return answered
+
+    async def _escalate(self, sighting: Sighting, emit: Emit) -> InjectionResult:
+        gap, *pending = sighting.given_up
+        result = replace(self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending), escalated=True)
+        emit("escalated", _seen_gap(gap))
         self.log(result)
         await self._record(result)
         return result
@@ -170,7 +207,7 @@ class Pipeline:
     def log(self, result: InjectionResult) -> None:
         """Log the facts of a result, without any text, unless that is turned off."""
         if self.config.log_injections:
-            logger.info("context.injected" if result.injected else "context.abstained", **_summary(result))
+            logger.info(f"context.{_outcome(result)}", **_summary(result))
 
     def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
         """What to write into the state."""
@@ -198,27 +235,26 @@ async def _open(memory: object, seconds: float) -> None:
             await asyncio.wait_for(memory.open(), seconds)
 
 
-def unsettled(
+def sorted_out(
     gaps: Sequence[ContextGap], state: State, observation: Observation, max_attempts: int
-) -> tuple[ContextGap, ...]:
-    """The gaps not served yet, whose need was not tried too often, and whose agent has read what it was given."""
-    if not gaps:
-        return ()
+) -> tuple[tuple[ContextGap, ...], tuple[ContextGap, ...]]:
+    """The gaps to serve, and those to give up; neither what was served, nor what waits for its agent to read."""
     history = records(state.get("injection_history"))
     served = {record.gap_id for record in history if record.status == "injected"}
     reading = {payload.get("agent") for payload in unread(state, observation.turns)}
+    told = {record.need for record in history if record.escalated}
     tries: dict[str, int] = {}
     failed: dict[str, int] = {}
     for record in history:
         tries[record.need] = tries.get(record.need, 0) + record.attempts
         failed[record.need] = failed.get(record.need, 0) + record.failed
-    return tuple(
-        gap
-        for gap in gaps
-        if gap.gap_id not in served
-        and gap.agent not in reading
-        and tries.get(gap.need, 0) < max_attempts
-        and failed.get(gap.need, 0) < MOST_FAILED
+    open_now = [gap for gap in gaps if gap.gap_id not in served and gap.agent not in reading]
+    exhausted = {
+        gap.need for gap in open_now if tries.get(gap.need, 0) >= max_attempts or failed.get(gap.need, 0) >= MOST_FAILED
+    }
+    return (
+        tuple(gap for gap in open_now if gap.need not in exhausted),
+        tuple(gap for gap in open_now if gap.need in exhausted and gap.need not in told),
     )
 
 
@@ -258,6 +294,12 @@ def _seen_gap(gap: ContextGap) -> dict[str, Any]:
         "query": gap.context_query,
         "indicators": list(gap.indicators),
     }
+
+
+def _outcome(result: InjectionResult) -> str:
+    if result.injected:
+        return "injected"
+    return "escalated" if result.escalated else "abstained"
 
 
 def _summary(result: InjectionResult) -> dict[str, Any]:

@@ -94,7 +94,8 @@ class ScrumMaster:
     def evaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
         sighting = self._pipeline.sight(state)
-        return wait_for(self._pipeline.serve(sighting, self._memory, _unseen)) if sighting.gaps else None
+        needed = sighting.gaps or sighting.given_up
+        return wait_for(self._pipeline.serve(sighting, self._memory, _unseen)) if needed else None
 
     async def aevaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None, without blocking the event loop."""
