@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, has_spoken, waiting
 from langgraph_scrum_master.model import (
     ContextGap,
     InjectionRecord,
@@ -19,12 +20,6 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import mapping_of
 from langgraph_scrum_master.state import Payload, cleared, merge_payloads, merge_records, payloads, records
-
-CONTEXT_KEY = "injected_context"
-"""The key of ours that holds the text for an agent, also inside a handoff."""
-
-HANDOFF_KEY = "handoff_context"
-"""The host's key for what goes along with a handoff."""
 
 RECENT_EXCHANGES = 5
 
@@ -60,21 +55,9 @@ def context_for(state: object, agent: str) -> str:
     )
 
 
-def waiting(state: State) -> list[Payload]:
-    """All payloads in the state, in our own key and in the handoff's, that were not taken away."""
-    handoff = state.get(HANDOFF_KEY)
-    inside = payloads(handoff.get(CONTEXT_KEY)) if isinstance(handoff, Mapping) else []
-    return [payload for payload in (*payloads(state.get(CONTEXT_KEY)), *inside) if not payload.get("cleared")]
-
-
-def unread(state: State, turns: Sequence[Turn]) -> list[Payload]:
-    """The payloads whose agent has not spoken since."""
-    return [payload for payload in waiting(state) if not _has_spoken(payload, turns)]
-
-
 def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResult | None) -> dict[str, Any]:
     ours, handoff = payloads(state.get(CONTEXT_KEY)), state.get(HANDOFF_KEY)
-    gone = [cleared(payload["gap_id"]) for payload in ours if _has_spoken(payload, turns)]
+    gone = [cleared(payload["gap_id"]) for payload in ours if has_spoken(payload, turns)]
     new = _payload(result) if result is not None and result.injected else None
     update: dict[str, Any] = {}
     if new is not None and result is not None and result.injection_target != HANDOFF_KEY:
@@ -87,7 +70,7 @@ def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResul
     if isinstance(handoff, dict):
         if new is not None and CONTEXT_KEY not in update:
             update[HANDOFF_KEY] = {**handoff, CONTEXT_KEY: new}
-        elif any(_has_spoken(payload, turns) for payload in payloads(handoff.get(CONTEXT_KEY))):
+        elif any(has_spoken(payload, turns) for payload in payloads(handoff.get(CONTEXT_KEY))):
             update[HANDOFF_KEY] = {key: value for key, value in handoff.items() if key != CONTEXT_KEY}
     return update
 
@@ -119,13 +102,6 @@ def _payload(result: InjectionResult) -> Payload:
         "after": result.after,
         "others": [],
     }
-
-
-def _has_spoken(payload: Payload, turns: Sequence[Turn]) -> bool:
-    # Where that message is gone, the history was cut behind it, and all that is left came later.
-    seen = [i for i, turn in enumerate(turns) if turn.id == payload.get("after")]
-    later = turns[seen[-1] + 1 :] if seen else turns
-    return any(turn.kind == "agent" and turn.agent == payload.get("agent") for turn in later)
 
 
 def _served(result: InjectionResult, state: State) -> InjectionRecord:

@@ -16,7 +16,7 @@ from langgraph.types import interrupt
 
 from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.errors import GraphError, ScrumMasterWarning
-from langgraph_scrum_master.inject import CONTEXT_KEY, HANDOFF_KEY, unread
+from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, unread
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.pipeline import Pipeline, Sighting, failed_output
 from langgraph_scrum_master.protocols import MemoryStore

@@ -16,7 +16,8 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
 from langgraph_scrum_master.errors import steers_the_graph
-from langgraph_scrum_master.inject import state_update, target_for, unread
+from langgraph_scrum_master.history import given_keys, sorted_out
+from langgraph_scrum_master.inject import state_update, target_for
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
@@ -31,7 +32,6 @@ from langgraph_scrum_master.observe import Watcher, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.shapes import mapping_of
-from langgraph_scrum_master.state import records
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -39,9 +39,6 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 OPENING = 10
 """How many deadlines a memory may take to open, once."""
-
-MOST_FAILED = 10
-"""How often a need is tried in vain because a source failed."""
 
 Emit: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Tells whoever watches the run what happens, as it happens."""
@@ -88,7 +85,9 @@ class Pipeline:
         try:
             observation = observe(values, now=self._now(), requirements=self.config.requirements, watcher=self.watcher)
             found = detect(observation, self.detectors)
-            gaps, given_up = sorted_out(found, values, observation, self.config.max_attempts) if found else ((), ())
+            gaps, given_up = (
+                sorted_out(found, values, observation.turns, self.config.max_attempts) if found else ((), ())
+            )
         # Whatever a host's state holds, looking at it must not fail the host.
         except Exception as error:
             if steers_the_graph(error):
@@ -173,7 +172,7 @@ class Pipeline:
             relevant,
             [_told(turn) for turn in seen],
             [gap.context_query, *(turn.text for turn in seen)],
-            _seen_keys(gap, sighting.state, in_view),
+            given_keys(sighting.state, gap.agent, in_view),
         )
         kept, repeated = distinct(new)
         return kept, [*too_weak, *known, *repeated]
@@ -235,29 +234,6 @@ async def _open(memory: object, seconds: float) -> None:
             await asyncio.wait_for(memory.open(), seconds)
 
 
-def sorted_out(
-    gaps: Sequence[ContextGap], state: State, observation: Observation, max_attempts: int
-) -> tuple[tuple[ContextGap, ...], tuple[ContextGap, ...]]:
-    """The gaps to serve, and those to give up; neither what was served, nor what waits for its agent to read."""
-    history = records(state.get("injection_history"))
-    served = {record.gap_id for record in history if record.status == "injected"}
-    reading = {payload.get("agent") for payload in unread(state, observation.turns)}
-    told = {record.need for record in history if record.escalated}
-    tries: dict[str, int] = {}
-    failed: dict[str, int] = {}
-    for record in history:
-        tries[record.need] = tries.get(record.need, 0) + record.attempts
-        failed[record.need] = failed.get(record.need, 0) + record.failed
-    open_now = [gap for gap in gaps if gap.gap_id not in served and gap.agent not in reading]
-    exhausted = {
-        gap.need for gap in open_now if tries.get(gap.need, 0) >= max_attempts or failed.get(gap.need, 0) >= MOST_FAILED
-    }
-    return (
-        tuple(gap for gap in open_now if gap.need not in exhausted),
-        tuple(gap for gap in open_now if gap.need in exhausted and gap.need not in told),
-    )
-
-
 def failed_output(why: str, now: str) -> SMOutput:
     """The account of a step that failed."""
     return SMOutput(
@@ -277,12 +253,6 @@ def _told(turn: Turn) -> str:
     if not asked and "?" not in turn.text:
         return turn.text
     return "\n".join(s for s in sentences(turn.text) if not s.endswith("?") and s not in asked)
-
-
-def _seen_keys(gap: ContextGap, state: State, in_view: Sequence[Turn]) -> set[str]:
-    ids = {"", *(turn.id for turn in in_view)}
-    given = (record for record in records(state.get("injection_history")) if record.agent == gap.agent)
-    return {key for record in given if record.after in ids for key in record.keys}
 
 
 def _seen_gap(gap: ContextGap) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from langgraph_scrum_master.errors import ScrumMasterError
-from langgraph_scrum_master.inject import CONTEXT_KEY
+from langgraph_scrum_master.history import CONTEXT_KEY
 from langgraph_scrum_master.model import InjectionResult
 
 FROZEN = 1772452800.0

@@ -1,0 +1,68 @@
+"""What the state's own keys tell of earlier steps: what waits to be read, what was given, what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from langgraph_scrum_master.model import ContextGap, Turn
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.state import Payload, payloads, records
+
+CONTEXT_KEY = "injected_context"
+"""The key of ours that holds the text for an agent, also inside a handoff."""
+
+HANDOFF_KEY = "handoff_context"
+"""The host's key for what goes along with a handoff."""
+
+MOST_FAILED = 10
+"""How often a need is tried in vain because a source failed."""
+
+
+def waiting(state: State) -> list[Payload]:
+    """All payloads in the state, in our own key and in the handoff's, that were not taken away."""
+    handoff = state.get(HANDOFF_KEY)
+    inside = payloads(handoff.get(CONTEXT_KEY)) if isinstance(handoff, Mapping) else []
+    return [payload for payload in (*payloads(state.get(CONTEXT_KEY)), *inside) if not payload.get("cleared")]
+
+
+def unread(state: State, turns: Sequence[Turn]) -> list[Payload]:
+    """The payloads whose agent has not spoken since."""
+    return [payload for payload in waiting(state) if not has_spoken(payload, turns)]
+
+
+def has_spoken(payload: Payload, turns: Sequence[Turn]) -> bool:
+    """Whether the payload's agent has spoken since it was written."""
+    # Where that message is gone, the history was cut behind it, and all that is left came later.
+    seen = [i for i, turn in enumerate(turns) if turn.id == payload.get("after")]
+    later = turns[seen[-1] + 1 :] if seen else turns
+    return any(turn.kind == "agent" and turn.agent == payload.get("agent") for turn in later)
+
+
+def sorted_out(
+    gaps: Sequence[ContextGap], state: State, turns: Sequence[Turn], max_attempts: int
+) -> tuple[tuple[ContextGap, ...], tuple[ContextGap, ...]]:
+    """The gaps to serve, and those to give up; neither what was served, nor what waits for its agent to read."""
+    history = records(state.get("injection_history"))
+    served = {record.gap_id for record in history if record.status == "injected"}
+    reading = {payload.get("agent") for payload in unread(state, turns)}
+    told = {record.need for record in history if record.escalated}
+    tries: dict[str, int] = {}
+    failed: dict[str, int] = {}
+    for record in history:
+        tries[record.need] = tries.get(record.need, 0) + record.attempts
+        failed[record.need] = failed.get(record.need, 0) + record.failed
+    open_now = [gap for gap in gaps if gap.gap_id not in served and gap.agent not in reading]
+    exhausted = {
+        gap.need for gap in open_now if tries.get(gap.need, 0) >= max_attempts or failed.get(gap.need, 0) >= MOST_FAILED
+    }
+    return (
+        tuple(gap for gap in open_now if gap.need not in exhausted),
+        tuple(gap for gap in open_now if gap.need in exhausted and gap.need not in told),
+    )
+
+
+def given_keys(state: State, agent: str, in_view: Sequence[Turn]) -> set[str]:
+    """The contexts that the agent was given while it had these turns in view."""
+    ids = {"", *(turn.id for turn in in_view)}
+    given = (record for record in records(state.get("injection_history")) if record.agent == agent)
+    return {key for record in given if record.after in ids for key in record.keys}
