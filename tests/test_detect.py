@@ -103,7 +103,7 @@ def test_the_same_call_with_the_same_arguments_is_a_cycle_and_with_new_ones_is_n
     def call(**arguments: Any) -> AIMessage:
         return says("dev", "", tool_calls=[{"name": "read_file", "args": arguments, "id": "c"}])
 
-    assert reasons({"messages": [call(path="a.py")] * 3}) == ["circular_logic"]
+    assert reasons({"messages": [call(path="a.py")] * 4}) == ["circular_logic"]
     assert reasons({"messages": [call(path=f"{i}.py") for i in range(6)]}) == []
 
 
@@ -383,7 +383,7 @@ SEARCH = ("Search the archive for the price list of 2023.", "I searched the arch
 STALLED = [
     SEARCH,
     ("Open the first result of the archive search.", "I opened the first result. It is a login page."),
-    ("Search the archive for the price list of 2023 again.", "I searched the archive for the price list. Nothing new."),
+    ("Search the archive for the price list of 2023 again.", "I searched the archive for the price list!"),
 ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langgraph_scrum_master.model import ContextGap, Turn
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.state import Payload, payloads, records
+from langgraph_scrum_master.state import WAITING_LIMIT, Payload, payloads, records
 
 CONTEXT_KEY = "injected_context"
 """The key of ours that holds the text for an agent, also inside a handoff."""
@@ -32,10 +32,17 @@ def unread(state: State, turns: Sequence[Turn]) -> list[Payload]:
 
 def has_spoken(payload: Payload, turns: Sequence[Turn]) -> bool:
     """Whether the payload's agent has spoken since it was written."""
-    # Where that message is gone, the history was cut behind it, and all that is left came later.
-    seen = [i for i, turn in enumerate(turns) if turn.id == payload.get("after")]
+    # Where all of those are gone, the history was cut behind them, and what is left came later.
+    before = payload.get("before") or ()
+    seen = [i for i, turn in enumerate(turns) if turn.id in before]
     later = turns[seen[-1] + 1 :] if seen else turns
-    return any(turn.kind == "agent" and turn.agent == payload.get("agent") for turn in later)
+    return any(turn.agent == payload.get("agent") and _ends_its_turn(turn) for turn in later)
+
+
+def _ends_its_turn(turn: Turn) -> bool:
+    # An agent that called a tool comes back with its answer, and still needs what it was given.
+    handed_over = any(call.name.startswith(("transfer_", "task")) for call in turn.tool_calls)
+    return turn.kind == "agent" and (not turn.tool_calls or handed_over)
 
 
 def sorted_out(
@@ -51,6 +58,8 @@ def sorted_out(
     for record in history:
         tries[record.need] = tries.get(record.need, 0) + record.attempts
         failed[record.need] = failed.get(record.need, 0) + record.failed
+    if len(reading) >= WAITING_LIMIT:
+        return (), ()
     open_now = [gap for gap in gaps if gap.gap_id not in served and gap.agent not in reading]
     exhausted = {
         gap.need for gap in open_now if tries.get(gap.need, 0) >= max_attempts or failed.get(gap.need, 0) >= MOST_FAILED

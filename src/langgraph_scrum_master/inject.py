@@ -23,6 +23,9 @@ from langgraph_scrum_master.state import Payload, cleared, merge_payloads, merge
 
 RECENT_EXCHANGES = 5
 
+_REMEMBERED = 20
+"""Of the messages before a payload, how many are remembered to tell what came after it."""
+
 _NO_HELP = "the same need came up again after all attempts, context did not help"
 
 
@@ -58,7 +61,7 @@ def context_for(state: object, agent: str) -> str:
 def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResult | None) -> dict[str, Any]:
     ours, handoff = payloads(state.get(CONTEXT_KEY)), state.get(HANDOFF_KEY)
     gone = [cleared(payload["gap_id"]) for payload in ours if has_spoken(payload, turns)]
-    new = _payload(result) if result is not None and result.injected else None
+    new = _payload(result, turns) if result is not None and result.injected else None
     update: dict[str, Any] = {}
     if new is not None and result is not None and result.injection_target != HANDOFF_KEY:
         merged = merge_payloads(state.get(CONTEXT_KEY), new) or new
@@ -75,7 +78,7 @@ def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResul
     return update
 
 
-def _payload(result: InjectionResult) -> Payload:
+def _payload(result: InjectionResult, turns: Sequence[Turn]) -> Payload:
     counts: dict[str, int] = {}
     for context in result.contexts_retrieved:
         counts[context.source] = counts.get(context.source, 0) + 1
@@ -99,7 +102,7 @@ def _payload(result: InjectionResult) -> Payload:
         "sources": counts,
         "total_context_size": result.total_context_size,
         "total_tokens": result.total_tokens,
-        "after": result.after,
+        "before": [turn.id for turn in turns[-_REMEMBERED:]],
         "others": [],
     }
 

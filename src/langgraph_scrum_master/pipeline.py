@@ -37,6 +37,9 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
+MOST_PENDING = 8
+"""Further gaps that a result lists."""
+
 OPENING = 10
 """How many deadlines a memory may take to open, once."""
 
@@ -80,9 +83,10 @@ class Pipeline:
 
     def sight(self, state: object) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
-        values = mapping_of(state)
-        _warn_if_malformed(state, values)
+        values: State = {}
         try:
+            values = mapping_of(state)
+            _warn_if_malformed(state, values)
             observation = observe(values, now=self._now(), requirements=self.config.requirements, watcher=self.watcher)
             found = detect(observation, self.detectors)
             gaps, given_up = (
@@ -107,7 +111,7 @@ class Pipeline:
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         fitted = await off_loop(self.fit, gap, finding, sighting)
-        result = replace(fitted, pending=tuple(pending), duration_ms=(self.clock() - started) * 1000)
+        result = replace(fitted, pending=tuple(pending[:MOST_PENDING]), duration_ms=(self.clock() - started) * 1000)
         emit(_outcome(result), _summary(result))
         self.log(result)
         await self._record(result)
@@ -141,7 +145,9 @@ class Pipeline:
 
     async def _escalate(self, sighting: Sighting, emit: Emit) -> InjectionResult:
         gap, *pending = sighting.given_up
-        result = replace(self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending), escalated=True)
+        result = replace(
+            self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
+        )
         emit("escalated", _seen_gap(gap))
         self.log(result)
         await self._record(result)

@@ -29,7 +29,8 @@ def truthy(thing: object) -> bool:
     """Whether the thing counts as true; what cannot say does not."""
     try:
         return bool(thing)
-    except (TypeError, ValueError):
+    # A host's own type may raise anything here.
+    except Exception:
         return False
 
 

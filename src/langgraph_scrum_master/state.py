@@ -58,7 +58,7 @@ def merge_records(old: list[InjectionRecord], new: list[InjectionRecord]) -> lis
         known = merged.get(record.gap_id)
         if known is None or _progress(record) >= _progress(known):
             merged[record.gap_id] = record
-    return list(merged.values())[-HISTORY_LIMIT:]
+    return _newest(list(merged.values()))
 
 
 def records(history: object) -> list[InjectionRecord]:
@@ -96,6 +96,16 @@ def _record(item: object) -> InjectionRecord | None:
         return InjectionRecord.from_dict(item) if isinstance(item, dict) else None
     except DecodeError:
         return None
+
+
+def _newest(history: list[InjectionRecord]) -> list[InjectionRecord]:
+    # What was served must be remembered longest: what only waited is let go first.
+    excess = len(history) - HISTORY_LIMIT
+    if excess <= 0:
+        return history
+    order = sorted(range(len(history)), key=lambda i: (history[i].status in ("injected", "abstained"), i))
+    gone = set(order[:excess])
+    return [record for i, record in enumerate(history) if i not in gone]
 
 
 def _progress(record: InjectionRecord) -> tuple[int, int]:

@@ -134,6 +134,8 @@ _STUCK = _any_of(
     r"\bnobody (?:has )?(?:told|answered)\b",
     r"\b(?:insufficient|not enough) (?:information|context|details|data)\b",
     r"^missing (?:information|context|details)\b",
+    r"^need (?:the|an?|your) [^.?!]{0,60}\b(?:to|before|from)\b",
+    r"\b(?:I|we) (?:do not|don't) have (?:the|any|an?) [^.?!]*\b(?:cannot|can't)\b",
     r"\b(?:not sure|unsure|unclear) (?:on|about|which|what|how|whether|where|who)\b",
     r"\b(?:I|we|^)\b ?needs? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
 )
@@ -148,6 +150,7 @@ _NOT_GIVEN = _any_of(
 _STOPS = _any_of(
     r"\b(?:cannot|can't|can not|could not|couldn't|unable to|impossible to|not possible to|not able to) (?:\w+ ){0,3}"
     r"(?:determined?|calculated?|computed?|solved?|found|find|provided?|given?|arrive|concluded?|answer(?:ed)?|proceed|continue|complete)\b",
+    r"\b(?:I|we) (?:have |had to )?(?:stopped|stop) (?:here|work)\b",
     r"\b(?:unsolvable|unanswerable|cannot be solved|can't be solved|insufficient (?:information|data|context|details))\b",
 )
 _SETTLED = _any_of(
@@ -161,10 +164,12 @@ _QUESTION = _any_of(
     r"does (?:anyone|anybody|someone|the|our|this|it)|is (?:there|the|it|this)|are (?:there|we|the)|has (?:anyone|somebody|the)|"
     r"have (?:we|you)|can (?:anyone|someone|we)|could (?:you|anyone|someone)|must (?:we|it|the)|may (?:I|we))\b",
     r", (?:which|what|where|should (?:I|we)|is there|do we) [^?]*\?$",
+    r"^(?:welche[rsmn]?|was|wie|wo|wer|wann|warum|sollen wir|quel(?:le)?s?|comment|combien|qual[ei]?|cu[aá]l(?:es)?|qu[eé]|d[oó]nde|c[oó]mo)\b",
 )
 _NOT_AN_ASK = _any_of(
     r"\bno (?:missing|further|more|additional|longer|open)\b",
     r"\bnothing (?:is|else|more)\b",
+    r"^blocked\W+(?:none|nothing|no\b|n/a|-)",
     r"\b(?:not|no longer|never|isn't|wasn't) (?:blocked|missing|unclear|waiting)\b",
     r"\blet (?:me|us) know if (?:you (?:have|need|want|would|require|run)|there (?:is|are)|anything|this)",
     r"\b(?:any|further|other|more|additional) (?:questions?|tasks?|assistance|requests?)\b",

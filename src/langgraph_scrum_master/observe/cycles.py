@@ -25,6 +25,9 @@ _BLANKS = re.compile(r"\W+")
 _SHORTEST = 24
 _LOOKED_AT = 2_000
 
+_CALL = "\x00"
+"""What marks a turn that is a tool call and nothing else: polling repeats it once more than a cycle of words."""
+
 _Key = tuple[str, str]
 
 
@@ -54,7 +57,7 @@ class Repeats:
     def cycles(self) -> Iterator[Cycle]:
         """The repetitions that go on."""
         for key, times in self._times.items():
-            if times >= REPEATS:
+            if times >= (REPEATS if key[1][0] != _CALL else REPEATS + 1):
                 yield from self._cycle(key, [i for i, other in enumerate(self._keys) if other == key])
 
     def _cycle(self, key: _Key, same: Sequence[int]) -> Iterator[Cycle]:
@@ -101,7 +104,9 @@ def _said(turn: Turn) -> str:
     # The same call with other arguments is a new try; words that only go along with a handoff are no repetition.
     calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls) if turn.tool_calls else ""
     said = _BLANKS.sub(" ", f"{turn.text[:_LOOKED_AT]} {calls}".lower()).strip()
-    return said if (calls or len(said) >= _SHORTEST) and not calls.startswith("transfer_") else ""
+    if calls.startswith("transfer_") or not (calls or len(said) >= _SHORTEST):
+        return ""
+    return f"{_CALL}{said}" if calls and not turn.text else said
 
 
 def _news(turns: Sequence[Turn], same: Sequence[int]) -> bool:

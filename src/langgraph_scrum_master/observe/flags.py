@@ -29,6 +29,12 @@ class Flagged:
         if (turn.marks or turn.tool_calls) and (flags := tuple(_said(turn))):
             self._flags[turn.agent] = flags
 
+    def forget(self, turn: Turn) -> None:
+        """Let go of what was said in a turn that is out of the window."""
+        flags = self._flags.get(turn.agent)
+        if flags and flags[0].origin == turn.id:
+            del self._flags[turn.agent]
+
     def raised(self) -> Iterator[Flag]:
         """The flags, agent by agent."""
         for flags in self._flags.values():

@@ -26,7 +26,16 @@ def observe(
     With a watcher that has seen the conversation before, only what is new in it is read.
     """
     named = text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
-    watch = (watcher or Watcher()).watch(state.get("messages"), named)
+    watcher = watcher or Watcher()
+    watch = watcher.take(state.get("messages"), named)
+    observation = _observation(state, watch, named, now, requirements or {})
+    watcher.keep(state.get("messages"), watch)
+    return observation
+
+
+def _observation(
+    state: State, watch: Watch, named: str, now: str, requirements: Mapping[str, Sequence[str]]
+) -> Observation:
     turns = tuple(watch.turns)
     current = (named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named
     handoff = state.get("handoff_context")
@@ -40,7 +49,7 @@ def observe(
         questions=watch.questions.open(),
         gates=read_gates(state),
         gate_blocked=truthy(state.get("gate_blocked")),
-        flags=(*state_flags(state, current, target, requirements or {}), *watch.flags.raised()),
+        flags=(*state_flags(state, current, target, requirements), *watch.flags.raised()),
         cycles=tuple(_cycles(state, watch, current, now)),
         paces=tuple(_paces(state, watch, current)),
         task=_task(state) or watch.request,

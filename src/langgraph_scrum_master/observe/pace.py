@@ -26,6 +26,7 @@ LATEST = 50
 """Samples that are kept of an agent."""
 
 _LEAST_SPREAD = 0.25
+_LONGEST = 1e9
 
 
 class Paces:
@@ -83,4 +84,5 @@ def _limit(earlier: Collection[float]) -> float:
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:
-    return {agent: float(seconds) for agent, seconds in times.items() if isinstance(seconds, int | float)}
+    plausible = ((agent, seconds) for agent, seconds in times.items() if isinstance(seconds, int | float))
+    return {agent: float(seconds) for agent, seconds in plausible if 0 <= seconds < _LONGEST}

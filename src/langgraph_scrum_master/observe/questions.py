@@ -14,6 +14,11 @@ SHORT_ANSWER = 6
 """A reply of at most so many words right after a question answers it, whatever its words."""
 
 
+_NO_ANSWER = re.compile(
+    r"\b(?:(?:don't|do not) know|no idea|not sure|let me (?:check|ask|see)|will (?:check|look into|find out))\b"
+    r"|^ok(?:ay)?\W*$",
+    re.I,
+)
 _SETTLES = re.compile(
     r"\b(?:we (?:use|keep|go|have|decided|will)|we'll|go with|it(?:'s| is)|they are|must|should|as (?:agreed|decided)|"
     r"according to|for \d|use the|see (?:the|ADR))\b",
@@ -42,6 +47,12 @@ class OpenQuestions:
             question = Question(asker=turn.agent, text=text, turn=turn.id)
             self._open[turn.agent] = _Asked(question, frozenset(terms(text)))
 
+    def forget(self, turn: Turn) -> None:
+        """Let go of what was asked in a turn that is out of the window."""
+        asked = self._open.get(turn.agent)
+        if asked is not None and asked.question.turn == turn.id:
+            del self._open[turn.agent]
+
     def open(self) -> tuple[Question, ...]:
         """The questions that nobody has answered."""
         return tuple(asked.question for asked in self._open.values())
@@ -63,7 +74,10 @@ class _Asked:
 
     def answered_by(self, turn: Turn) -> bool:
         """Whether the turn speaks of what was asked, or answers directly."""
-        if self.wanted.intersection(terms(turn.text)):
+        if _NO_ANSWER.search(turn.text):
+            return False
+        addressed = self.replies == 0 and turn.agent.lower() in self.question.text.lower()
+        if addressed or self.wanted.intersection(terms(turn.text)):
             return True
         direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(prose(turn.text))
         return self.replies == 0 and bool(direct)

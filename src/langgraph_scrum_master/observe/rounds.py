@@ -25,6 +25,9 @@ SAME_ASK = 0.25
 OPENING = 60
 """Characters of a reply that tell what was done."""
 
+LONG = 300
+"""Characters from which a reply is long."""
+
 SHORTEST = 15
 """Characters below which a reply tells nothing."""
 
@@ -74,8 +77,10 @@ class Rounds:
 
 def _same_deed(one: Turn, other: Turn) -> bool:
     opening, again = _opening(one.text), _opening(other.text)
-    shorter = min(len(opening), len(again))
-    return one.agent == other.agent and shorter >= SHORTEST and opening[:shorter] == again[:shorter]
+    # A short reply is all that was done; of a long one, its start tells that, and the rest what came of it.
+    if max(len(one.text), len(other.text)) < LONG:
+        opening, again = _BLANKS.sub(" ", one.text.lower()).strip(), _BLANKS.sub(" ", other.text.lower()).strip()
+    return one.agent == other.agent and opening == again and len(opening) >= SHORTEST
 
 
 def _opening(text: str) -> str:

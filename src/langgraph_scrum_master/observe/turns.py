@@ -122,7 +122,10 @@ def _tool_call(call: object) -> ToolCall:
 def _canonical(arguments: object) -> str:
     with suppress(ValueError, RecursionError):
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
-    return json.dumps(json_shapes(arguments), sort_keys=True)
+    try:
+        return json.dumps(json_shapes(arguments), sort_keys=True)
+    except RecursionError:
+        return json.dumps(str(type(arguments)))
 
 
 def _time(message: object, marks: Mapping[str, Any]) -> float | None:

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from langgraph_scrum_master.model import Turn
 from langgraph_scrum_master.observe.cycles import Repeats
@@ -48,6 +49,9 @@ class Watch:
         self.length = len(messages)
 
     def _add(self, turn: Turn) -> None:
+        if len(self.turns) == WINDOW:
+            self.questions.forget(self.turns[0])
+            self.flags.forget(self.turns[0])
         self.turns.append(turn)
         if turn.kind == "human":
             self.request = turn.text
@@ -62,51 +66,62 @@ class Watch:
 class Watcher:
     """Remembers the conversations it has seen last, so that each message is read once.
 
-    A conversation is known again by the message that was its last; whatever else happened to it, cut, summarised or
-    branched, it is read anew from its last messages.
+    A conversation is known again by the messages that were its last, all of them the same; whatever happened to it
+    otherwise, cut, summarised, edited or branched, it is read anew.
     """
 
     NEW = 8
     """Messages that may have come since; more are read like a new conversation."""
 
     CONVERSATIONS = 32
+    """Conversations that are remembered at the same time."""
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[object, tuple[object, Watch]] = OrderedDict()
+        self._seen: OrderedDict[object, _Seen] = OrderedDict()
         self._lock = threading.Lock()
 
-    def watch(self, messages: object, at_turn: str) -> Watch:
-        """The watch of this conversation, with all its messages taken in."""
+    def take(self, messages: object, at_turn: str) -> Watch:
+        """The watch of this conversation, with all its messages taken in. Nobody else has it until it is kept."""
         history = items_of(messages)
         watch = self._known(history) or Watch()
         watch.extend(history, at_turn)
-        if history:
-            self._keep(history[-1], watch)
         return watch
 
-    def _known(self, history: Sequence[object]) -> Watch | None:
-        for back in range(min(self.NEW, len(history)) + 1):
-            if back == len(history):
-                return None
-            last = history[-1 - back]
-            with self._lock:
-                # Taken out: nobody else goes on with it at the same time.
-                message, watch = self._seen.pop(_key(last), (None, None))
-            if watch is not None and watch.length == len(history) - back and _same(message, last):
-                return watch
-        return None
-
-    def _keep(self, last: object, watch: Watch) -> None:
+    def keep(self, messages: object, watch: Watch) -> None:
+        """Remember the watch for the next time."""
+        history = items_of(messages)
+        if not history:
+            return
+        seen = _Seen(watch, list(history[-WINDOW:]), read(history[-1], "content"))
         with self._lock:
-            self._seen[_key(last)] = (last, watch)
+            self._seen[_key(history[-1])] = seen
             if len(self._seen) > self.CONVERSATIONS:
                 self._seen.popitem(last=False)
+
+    def _known(self, history: Sequence[object]) -> Watch | None:
+        for end in range(len(history), max(0, len(history) - self.NEW - 1), -1):
+            with self._lock:
+                seen = self._seen.pop(_key(history[end - 1]), None)
+            if seen is not None and seen.continues(history, end):
+                return seen.watch
+        return None
+
+
+class _Seen(NamedTuple):
+    watch: Watch
+    messages: list[object]
+    """The last messages, as they were."""
+    content: object
+    """What the very last said: a message that was changed in place is still the same object."""
+
+    def continues(self, history: Sequence[object], end: int) -> bool:
+        """Whether the history up to there is the one that was seen; the same objects are found equal at once."""
+        start = end - len(self.messages)
+        if self.watch.length != end or start < 0 or read(history[end - 1], "content") != self.content:
+            return False
+        return self.messages == list(history[start:end])
 
 
 def _key(message: object) -> object:
     own = read(message, "id")
     return own if isinstance(own, str) and own else id(message)
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other or bool(read(one, "content") == read(other, "content") and read(one, "id"))

@@ -12,6 +12,7 @@ _NOT_PROSE = (
     re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.M),
     re.compile(r"^Traceback \(most recent call last\):.*?(?=\n\n|\Z)", re.S | re.M),
     re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
+    re.compile(r"(?<![\w'])'[^'\n]{3,200}'(?![\w'])"),
 )
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9])|\n+|(?<=[。？！])")
 _MARKUP = re.compile(r"^[\s#*\-•\d.)]+|[*_]{1,3}")
