@@ -263,6 +263,8 @@ def test_observing_changes_nothing_in_the_state() -> None:
         "What changed? Added retries to the client.",
         "I fixed the missing information in the README.",
         "The customer is waiting for the refund, which goes out tonight.",
+        "Sprint status: 3 done, 2 in progress. Blocked: none.",
+        "I wrote a test named 'cannot continue without a token' and it passes.",
     ],
 )
 def test_a_report_of_finished_work_is_no_request(text: str) -> None:
@@ -278,6 +280,10 @@ def test_a_report_of_finished_work_is_no_request(text: str) -> None:
         "I can't find the spec for this.",
         "我们用哪个数据库？",
         "¿Qué base de datos usamos?",
+        "Welche Datenbank nutzen wir?",
+        "I don't have the API key format, so I can't write the validator.",
+        "Need the schema for orders before I can go on.",
+        "The retention period for logs was not given. I have stopped here.",
     ],
 )
 def test_further_ways_to_say_that_something_is_missing(text: str) -> None:
@@ -318,7 +324,8 @@ def test_polling_with_moving_results_is_work_and_without_is_a_cycle() -> None:
         return {"messages": messages}
 
     assert reasons(poll("10 percent", "50 percent", "90 percent")) == []
-    assert reasons(poll("pending", "pending", "pending", "pending")) == ["circular_logic"]
+    assert reasons(poll("pending", "pending", "running", "succeeded")) == []
+    assert reasons(poll("pending", "pending", "pending", "pending", "pending")) == ["circular_logic"]
 
 
 def test_an_analysis_of_long_ago_is_no_cycle_now() -> None:
@@ -407,3 +414,16 @@ def test_the_same_opening_to_another_ask_is_no_cycle() -> None:
         )
         == ()
     )
+
+
+def test_a_hub_that_hands_out_one_chapter_after_the_other_is_no_cycle() -> None:
+    parts = ("one", "two", "three", "four")
+    exchanges = [
+        (
+            f"Translate the chapter {part} of the book into German.",
+            f"The chapter has been translated and saved as {part}.md.",
+        )
+        for part in parts
+    ]
+
+    assert gaps(rounds(*exchanges)) == ()

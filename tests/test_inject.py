@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from builders import DECISION, Given, a_context, a_gap, a_result, a_state
 from langgraph_scrum_master import InjectionConfig, InjectionResult, ScrumMaster, context_for, injection_update
 from langgraph_scrum_master.inject import state_update
 from langgraph_scrum_master.observe import observe
-from langgraph_scrum_master.state import merge_payloads, merge_records
+from langgraph_scrum_master.state import WAITING_LIMIT, merge_payloads, merge_records
 
 ASKS = ("dev", "Which store do we use?")
 
@@ -311,3 +311,57 @@ def test_agents_of_dataclass_and_pydantic_states_can_read_it() -> None:
     host.injected_context = ScrumMaster(sources=[Given(a_context())]).node.invoke(host)["injected_context"]
 
     assert DECISION in context_for(host, "dev")
+
+
+def test_an_agent_that_calls_a_tool_keeps_its_context_until_its_turn_ends() -> None:
+    state, _ = step(a_state(ASKS))
+    call = AIMessage("", name="dev", id="c", tool_calls=[{"name": "read_file", "args": {"path": "a"}, "id": "t"}])
+    state["messages"] = [*state["messages"], call, ToolMessage("text", tool_call_id="t", id="r")]
+
+    state, _ = step(state)
+    assert DECISION in context_for(state, "dev")
+
+    state["messages"] = [*state["messages"], AIMessage("It is Redis then.", name="dev", id="e")]
+    state, _ = step(state)
+    assert context_for(state, "dev") == ""
+
+
+def test_a_removed_question_does_not_make_its_context_look_read() -> None:
+    state, _ = step(a_state(("dev", "I start with the table."), ASKS))
+
+    state["messages"] = [state["messages"][0], *a_state(("x", ""), ("x", ""), ("rev", "Go on."))["messages"][2:]]
+    state, _ = step(state)
+
+    assert DECISION in context_for(state, "dev")
+
+
+def test_more_agents_than_may_wait_are_all_served_in_time() -> None:
+    askers = [f"worker{i}" for i in range(WAITING_LIMIT + 4)]
+    state = a_state(*((asker, "Which store do we use?") for asker in askers))
+    given: set[str] = set()
+    for round_ in range(40):
+        state, _ = step(state)
+        ready = [asker for asker in askers if context_for(state, asker) and asker not in given][:1]
+        given.update(ready)
+        said = [
+            AIMessage(
+                f"Thanks a lot, the module of {asker} grows under my hands now.", name=asker, id=f"{asker}-{round_}"
+            )
+            for asker in ready
+        ]
+        state["messages"] = [*state["messages"], *said]
+
+    assert given == set(askers)
+
+
+def test_nothing_in_the_state_grows_with_the_number_of_gaps() -> None:
+    state = a_state()
+    sizes = []
+    for i in range(300):
+        asks = AIMessage("Which store do we use?", name=f"worker{i}", id=f"w{i}")
+        state["messages"] = [*state["messages"], asks]
+        state, _ = step(state)
+        sizes.append(len(repr({key: value for key, value in state.items() if key != "messages"})))
+
+    assert max(sizes[200:]) <= 1.5 * max(sizes[100:150])
+    assert len({record.gap_id for record in state["injection_history"]}) == len(state["injection_history"]) <= 100

@@ -280,3 +280,63 @@ def test_no_text_takes_long_to_read(text: str) -> None:
 )
 def test_an_answer_in_other_words_closes_the_question(question: str, answer: str) -> None:
     assert observe(a_state(("dev", question), ("architect", answer)), now=NOW).questions == ()
+
+
+class Hostile(dict[str, Any]):
+    def get(self, key: str, default: Any = None) -> Any:
+        raise RuntimeError("no")
+
+
+def test_a_state_that_cannot_be_looked_at_has_no_gap_and_is_told(logged: list[dict[str, Any]]) -> None:
+    assert ScrumMaster().detect(Hostile(a=1)) == ()
+    assert ScrumMaster().evaluate(Hostile(a=1)) is None
+    assert {entry["event"] for entry in logged} == {"observation.failed"}
+
+
+def deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "odd_key",
+    [
+        {"health_status": {"metrics": {"agent_cycle_times": {"dev": 10**400, "b": 1}}}},
+        {"gate_blocked": type("Odd", (), {"__bool__": lambda self: 1 / 0})()},
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "name": "x",
+                    "content": "",
+                    "tool_calls": [{"name": "f", "args": {"a": deep(5000)}}],
+                }
+            ]
+        },
+    ],
+)
+def test_one_odd_value_does_not_hide_the_rest(odd_key: dict[str, Any]) -> None:
+    asked = {"role": "assistant", "name": "dev", "content": "Which database do we use?", "id": "q"}
+    state = {**odd_key, "messages": [*odd_key.get("messages", []), asked]}
+
+    assert [gap.reason for gap in ScrumMaster().detect(state)] == ["clarification_requested"]
+
+
+@pytest.mark.parametrize(
+    "reply", ["Good question, I don't know either.", "Let me check which region with the infra team.", "Ok."]
+)
+def test_a_reply_that_tells_nothing_leaves_the_question_open(reply: str) -> None:
+    state = a_state(("dev", "Which region do we deploy to?"), ("pm", reply))
+
+    assert [question.asker for question in observe(state, now=NOW).questions] == ["dev"]
+
+
+def test_the_agent_that_was_asked_by_name_answers_with_whatever_it_says_next() -> None:
+    state = a_state(
+        ("lead", "Searcher, please provide three sources on prices."),
+        ("searcher", "Found: BNEF, IEA and Argus, all of 2024."),
+    )
+
+    assert observe(state, now=NOW).questions == ()

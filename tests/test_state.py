@@ -99,3 +99,13 @@ def test_payloads_wait_in_limited_number() -> None:
 
 def test_a_subgraphs_none_changes_nothing() -> None:
     assert ids(merge_payloads(a_payload("gap-1"), None)) == ["gap-1"]
+
+
+def test_what_was_served_is_remembered_longer_than_what_only_waited() -> None:
+    served = [a_record(f"s{i}", "injected", 1) for i in range(20)]
+    waited = [a_record(f"w{i}") for i in range(HISTORY_LIMIT)]
+
+    kept = merge_records(served, waited)
+
+    assert len(kept) == HISTORY_LIMIT
+    assert kept[:20] == served

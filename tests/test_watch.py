@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
@@ -119,3 +122,67 @@ def test_observations_do_not_change_when_the_watch_goes_on() -> None:
 
     assert first == kept
     assert len(first.turns) == 1
+
+
+def request(tool: str) -> AIMessage:
+    return says("dev", "", id="d", tool_calls=[{"name": tool, "args": {"need": "the schema"}, "id": "c"}])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([request("request_context")], [request("ls")]),
+        ([request("ls")], [request("request_context")]),
+        (
+            [says("dev", SAID[0], id="q"), says("rev", "Fine.", id="r")],
+            [says("dev", "Done.", id="q"), says("rev", "Fine.", id="r")],
+        ),
+        (
+            [says("dev", SAID[0], id="q"), says("rev", "Fine.", id="r")],
+            [SystemMessage("Summary.", id="s"), says("rev", "Fine.", id="r"), says("rev", "Next.", id="r2")],
+        ),
+    ],
+    ids=["call edited", "call edited back", "earlier message replaced", "summarised"],
+)
+def test_whatever_was_changed_in_a_conversation_is_seen(before: list[Any], after: list[Any]) -> None:
+    watcher = Watcher()
+    observe({"messages": before}, now=NOW, watcher=watcher)
+
+    assert observe({"messages": after}, now=NOW, watcher=watcher) == observe({"messages": after}, now=NOW)
+
+
+def test_a_message_changed_in_place_is_read_anew() -> None:
+    master = ScrumMaster()
+    message = {"role": "assistant", "name": "dev", "content": "Done, all tests pass."}
+    assert master.detect({"messages": [message]}) == ()
+
+    message["content"] = SAID[0]
+
+    assert len(master.detect({"messages": [message]})) == 1
+
+
+def test_conversations_that_share_a_prefix_do_not_leak_into_each_other() -> None:
+    master = ScrumMaster()
+    prefix = [says("pm", f"Note {i} is filed.", id=f"n{i}") for i in range(60)]
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def one(number: int) -> bool:
+        alone = master.detect({"messages": list(prefix)})
+        asked = master.detect({"messages": [*prefix, says(f"dev{number}", SAID[0], id=f"q{number}")]})
+        return alone == () and [gap.agent for gap in asked] == [f"dev{number}"]
+
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            assert all(pool.map(one, range(400)))
+    finally:
+        sys.setswitchinterval(switching)
+
+
+def test_what_is_out_of_the_window_is_forgotten() -> None:
+    master, history = ScrumMaster(), [says(f"dev{i}", SAID[0], id=f"q{i}") for i in range(WINDOW)]
+    for i in range(WINDOW + 20):
+        history.append(says("rev", f"Unrelated remark number {i} of the reviewer.", id=f"r{i}"))
+        master.detect({"messages": history})
+
+    assert master.detect({"messages": history}) == ScrumMaster().detect({"messages": history}) == ()
