@@ -8,7 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from builders import NOW, a_state, says
-from langgraph_scrum_master import ContextGap, InjectionConfig, Observation, ScrumMaster
+from langgraph_scrum_master import TEAM_REQUIREMENTS, ContextGap, InjectionConfig, Observation, ScrumMaster
 from langgraph_scrum_master.detect.gap import gap
 from langgraph_scrum_master.observe import observe
 
@@ -201,6 +201,7 @@ def test_requirements_can_be_configured_per_agent() -> None:
 
     assert gaps(state) == ()
     assert reasons(state, requirements={"dev": ["architecture_decisions"]}) == ["explicit_flag"]
+    assert gaps(state, requirements=TEAM_REQUIREMENTS)[0].missing == TEAM_REQUIREMENTS["dev"]
 
 
 def test_all_gaps_are_found_the_most_confident_first() -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from builders import NOW
 from langgraph_scrum_master import InjectionRecord

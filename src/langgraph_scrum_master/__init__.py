@@ -10,50 +10,27 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langgraph_scrum_master.checkpoint import (
         MSGPACK_TYPES as MSGPACK_TYPES,
-    )
-    from langgraph_scrum_master.checkpoint import (
         checkpoint_serde as checkpoint_serde,
     )
     from langgraph_scrum_master.config import (
         DEFAULT_MAX_CONTEXT_ITEMS as DEFAULT_MAX_CONTEXT_ITEMS,
-    )
-    from langgraph_scrum_master.config import (
         DEFAULT_MIN_RELEVANCE_SCORE as DEFAULT_MIN_RELEVANCE_SCORE,
-    )
-    from langgraph_scrum_master.config import (
+        TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
         InjectionConfig as InjectionConfig,
     )
     from langgraph_scrum_master.doors.context_injection import (
         detect_context_gap as detect_context_gap,
-    )
-    from langgraph_scrum_master.doors.context_injection import (
         inject_context as inject_context,
-    )
-    from langgraph_scrum_master.doors.context_injection import (
         injection_update as injection_update,
-    )
-    from langgraph_scrum_master.doors.context_injection import (
         manage_context_injection as manage_context_injection,
-    )
-    from langgraph_scrum_master.doors.context_injection import (
         retrieve_relevant_context as retrieve_relevant_context,
     )
     from langgraph_scrum_master.errors import (
         ConfigError as ConfigError,
-    )
-    from langgraph_scrum_master.errors import (
         DecodeError as DecodeError,
-    )
-    from langgraph_scrum_master.errors import (
         GraphError as GraphError,
-    )
-    from langgraph_scrum_master.errors import (
         ScrumMasterError as ScrumMasterError,
-    )
-    from langgraph_scrum_master.errors import (
         ScrumMasterWarning as ScrumMasterWarning,
-    )
-    from langgraph_scrum_master.errors import (
         StoreError as StoreError,
     )
     from langgraph_scrum_master.inject import (
@@ -61,20 +38,10 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.memories import (
         CodePattern as CodePattern,
-    )
-    from langgraph_scrum_master.memories import (
         Decision as Decision,
-    )
-    from langgraph_scrum_master.memories import (
         DecisionFilter as DecisionFilter,
-    )
-    from langgraph_scrum_master.memories import (
         DecisionResult as DecisionResult,
-    )
-    from langgraph_scrum_master.memories import (
         MemoryResult as MemoryResult,
-    )
-    from langgraph_scrum_master.memories import (
         PatternResult as PatternResult,
     )
     from langgraph_scrum_master.memory.chroma import (
@@ -85,41 +52,17 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.model import (
         VALID_CONTEXT_SOURCES as VALID_CONTEXT_SOURCES,
-    )
-    from langgraph_scrum_master.model import (
         VALID_GAP_REASONS as VALID_GAP_REASONS,
-    )
-    from langgraph_scrum_master.model import (
         ContextGap as ContextGap,
-    )
-    from langgraph_scrum_master.model import (
         ContextSource as ContextSource,
-    )
-    from langgraph_scrum_master.model import (
         Dropped as Dropped,
-    )
-    from langgraph_scrum_master.model import (
         GapReason as GapReason,
-    )
-    from langgraph_scrum_master.model import (
         InjectionRecord as InjectionRecord,
-    )
-    from langgraph_scrum_master.model import (
         InjectionResult as InjectionResult,
-    )
-    from langgraph_scrum_master.model import (
         Observation as Observation,
-    )
-    from langgraph_scrum_master.model import (
         Query as Query,
-    )
-    from langgraph_scrum_master.model import (
         RetrievedContext as RetrievedContext,
-    )
-    from langgraph_scrum_master.model import (
         SMOutput as SMOutput,
-    )
-    from langgraph_scrum_master.model import (
         SourceFailure as SourceFailure,
     )
     from langgraph_scrum_master.node import (
@@ -127,23 +70,11 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.protocols import (
         Clock as Clock,
-    )
-    from langgraph_scrum_master.protocols import (
         Detector as Detector,
-    )
-    from langgraph_scrum_master.protocols import (
         Embedder as Embedder,
-    )
-    from langgraph_scrum_master.protocols import (
         MemoryStore as MemoryStore,
-    )
-    from langgraph_scrum_master.protocols import (
         Recorder as Recorder,
-    )
-    from langgraph_scrum_master.protocols import (
         Source as Source,
-    )
-    from langgraph_scrum_master.protocols import (
         TokenCounter as TokenCounter,
     )
     from langgraph_scrum_master.record import (
@@ -169,6 +100,7 @@ _HOMES = {
     "config": (
         "DEFAULT_MAX_CONTEXT_ITEMS",
         "DEFAULT_MIN_RELEVANCE_SCORE",
+        "TEAM_REQUIREMENTS",
         "InjectionConfig",
     ),
     "doors.context_injection": (

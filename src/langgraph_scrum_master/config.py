@@ -26,6 +26,17 @@ Escalation: TypeAlias = Literal["tell", "interrupt"]
 """What happens when context does not help."""
 
 
+TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
+    "analyst": ("seed_input", "clarifications"),
+    "pm": ("requirements", "analyst_decisions"),
+    "architect": ("stories", "pm_decisions", "tech_constraints"),
+    "dev": ("current_story", "architecture_decisions", "code_patterns"),
+    "tea": ("implementation", "test_requirements", "coverage_config"),
+    "sm": ("all_decisions", "health_status", "sprint_progress"),
+}
+"""What the roles of an agile team need in the state before work is handed to them: `requirements` for such a team."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionConfig(Plain):
     """How gaps are found and served."""

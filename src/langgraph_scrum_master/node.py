@@ -58,7 +58,7 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The same without blocking the event loop."""
         try:
-            sighting = self._pipeline.sight(input)
+            sighting = await self._pipeline.judged(self._pipeline.sight(input))
             if not sighting.gaps and not sighting.given_up:
                 return self._update(sighting, None)
             runtime = _runtime()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import structlog
 
@@ -34,6 +34,9 @@ from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens
 from langgraph_scrum_master.shapes import mapping_of
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.judge import Judge
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
@@ -80,6 +83,7 @@ class Pipeline:
     recorder: Recorder | None = None
     count_tokens: TokenCounter = estimate_tokens
     watcher: Watcher = field(default_factory=Watcher, compare=False)
+    judge: Judge | None = None
 
     def sight(self, state: object) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
@@ -100,6 +104,15 @@ class Pipeline:
             logger.error("observation.failed", error=told)
             return Sighting(state=values, observation=Observation(now=""), failure=told)
         return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
+
+    async def judged(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that the judge, if there is one, does not confirm."""
+        if self.judge is None or not sighting.gaps:
+            return sighting
+        turns, deadline = sighting.observation.turns, self.config.deadline
+        verdicts = [await self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps]
+        confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
+        return replace(sighting, gaps=confirmed)
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""

@@ -66,6 +66,14 @@ class Embedder(Protocol):
         ...
 
 
+class ChatModel(Protocol):
+    """Any LangChain chat model."""
+
+    async def ainvoke(self, input: Any) -> Any:
+        """The model's message for a list of (role, text)."""
+        ...
+
+
 @runtime_checkable
 class MemoryStore(Protocol):
     """Keeps what the team knows and finds it again.

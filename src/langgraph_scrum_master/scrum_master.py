@@ -14,13 +14,14 @@ from langgraph_scrum_master.detect import DETECTORS
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import ContextGap, InjectionResult
 from langgraph_scrum_master.pipeline import Pipeline
-from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.shapes import read
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
+    from langgraph_scrum_master.judge import Judge
     from langgraph_scrum_master.node import ScrumMasterNode
 
 
@@ -34,7 +35,8 @@ class ScrumMaster:
     """Notices when an agent lacks context, finds it, and gives it to the agent.
 
     Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
-    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones.
+    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. A chat model as
+    `judge` may turn down doubtful gaps, where it can be awaited: in `aevaluate`, and in graphs that are.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class ScrumMaster:
         clock: Clock = time.time,
         recorder: Recorder | None = None,
         count_tokens: TokenCounter = estimate_tokens,
+        judge: ChatModel | None = None,
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
@@ -65,6 +68,7 @@ class ScrumMaster:
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
+            judge=_judge(judge) if judge is not None else None,
         )
 
     @classmethod
@@ -99,7 +103,8 @@ class ScrumMaster:
 
     async def aevaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None, without blocking the event loop."""
-        return await self._pipeline.serve(self._pipeline.sight(state), self._memory, _unseen)
+        sighting = await self._pipeline.judged(self._pipeline.sight(state))
+        return await self._pipeline.serve(sighting, self._memory, _unseen)
 
     @cached_property
     def node(self) -> ScrumMasterNode:
@@ -118,6 +123,12 @@ class ScrumMaster:
         from langgraph_scrum_master.node import check
 
         check(builder, deliver_message=self._pipeline.config.deliver == "message")
+
+
+def _judge(model: ChatModel) -> Judge:
+    from langgraph_scrum_master.judge import Judge
+
+    return Judge(model)
 
 
 def _refuse_unless_source(given: object) -> None:
