@@ -9,6 +9,7 @@ import pytest
 
 from builders import NOW, Given, a_context, a_gap, texts
 from langgraph_scrum_master import ConfigError, InjectionConfig, Query, RetrievedContext, ScrumMaster
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieve import retrieve
@@ -38,7 +39,7 @@ class HangingInAThread:
     name = "stuck"
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        await asyncio.to_thread(time.sleep, 1.5)
+        await off_loop(time.sleep, 12)
         return ()
 
 
@@ -66,7 +67,7 @@ def test_a_source_stuck_in_a_thread_does_not_hold_up_evaluate() -> None:
 
     result = master.evaluate(ASKING)
 
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 6
     assert result is not None
     assert (result.injected, [failure.source for failure in result.failures]) == (True, ["stuck"])
 
@@ -180,19 +181,19 @@ def test_calls_that_hang_do_not_use_up_anything() -> None:
     for _ in range(40):
         master.evaluate(ASKING)
 
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
 
 
 def test_a_slow_recorder_holds_nobody_up_beyond_the_deadline() -> None:
     master = ScrumMaster(
-        sources=[Given(a_context())], config=InjectionConfig(deadline=0.05), recorder=lambda result: time.sleep(3)
+        sources=[Given(a_context())], config=InjectionConfig(deadline=0.05), recorder=lambda result: time.sleep(12)
     )
     started = time.monotonic()
 
     result = master.evaluate(ASKING)
 
     assert result is not None
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 6
 
 
 async def test_large_contexts_are_ranked_and_fitted_off_the_event_loop() -> None:
