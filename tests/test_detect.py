@@ -428,3 +428,13 @@ def test_a_hub_that_hands_out_one_chapter_after_the_other_is_no_cycle() -> None:
     ]
 
     assert gaps(rounds(*exchanges)) == ()
+
+
+def test_the_same_need_seen_for_two_reasons_is_one_gap_and_a_surer_one() -> None:
+    question = "Which database do we use for the orders?"
+
+    (found,) = gaps(a_state(*[("dev", question)] * 3))
+
+    assert found.reason == "clarification_requested"
+    assert found.confidence == pytest.approx(1 - 0.1 * 0.2)
+    assert found.indicators == ("open_question@m2", "repeated@m0", "repeated@m1", "repeated@m2")

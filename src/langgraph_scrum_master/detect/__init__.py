@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import structlog
 
@@ -28,12 +29,22 @@ DETECTORS: tuple[Detector, ...] = (
 
 
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
-    """All gaps, the most confident first; the same need of an agent, seen for several reasons, counts once."""
+    """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
     found = sorted((gap for detector in detectors for gap in _ask(detector, observation)), key=lambda g: -g.confidence)
     by_need: dict[str, ContextGap] = {}
     for gap in found:
-        by_need.setdefault(gap.need, gap)
-    return tuple(by_need.values())
+        by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
+    return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
+
+
+def _surer(gap: ContextGap, other: ContextGap) -> ContextGap:
+    # As independent evidence: both must be wrong for there to be no gap.
+    return replace(
+        gap,
+        confidence=1 - (1 - gap.confidence) * (1 - other.confidence),
+        indicators=tuple(dict.fromkeys((*gap.indicators, *other.indicators))),
+        missing=tuple(dict.fromkeys((*gap.missing, *other.missing))),
+    )
 
 
 def _ask(detector: Detector, observation: Observation) -> list[ContextGap]:
