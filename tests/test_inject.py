@@ -365,3 +365,23 @@ def test_nothing_in_the_state_grows_with_the_number_of_gaps() -> None:
 
     assert max(sizes[200:]) <= 1.5 * max(sizes[100:150])
     assert len({record.gap_id for record in state["injection_history"]}) == len(state["injection_history"]) <= 100
+
+
+def test_clearing_our_key_does_not_keep_context_out_of_a_pending_handoff() -> None:
+    state, _ = step(a_state(ASKS))
+    spoken = a_state(("x", ""), ("dev", "It is Redis then."), ("pm", "Over to you, tester."))["messages"][1:]
+    handoff = {"source_agent": "pm", "target_agent": "tester", "required_context": ["key_store"]}
+    state = {**state, "messages": [*state["messages"], *spoken], "handoff_context": handoff}
+
+    state, result = step(state)
+
+    assert result is not None
+    assert result.injection_target == "handoff_context"
+    assert context_for(state, "dev") == ""
+    assert DECISION in context_for(state, "tester")
+
+
+def test_a_target_that_is_not_there_does_not_lose_the_context() -> None:
+    update = injection_update(a_result(injection_target="handoff_context"), a_state(ASKS))
+
+    assert DECISION in context_for(update, "dev")

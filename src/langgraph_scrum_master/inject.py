@@ -19,7 +19,7 @@ from langgraph_scrum_master.model import (
 )
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import mapping_of
-from langgraph_scrum_master.state import Payload, cleared, merge_payloads, merge_records, payloads, records
+from langgraph_scrum_master.state import Payload, cleared, merge_records, payloads, records
 
 RECENT_EXCHANGES = 5
 
@@ -59,23 +59,33 @@ def context_for(state: object, agent: str) -> str:
 
 
 def _payloads_update(state: State, turns: Sequence[Turn], result: InjectionResult | None) -> dict[str, Any]:
-    ours, handoff = payloads(state.get(CONTEXT_KEY)), state.get(HANDOFF_KEY)
-    gone = [cleared(payload["gap_id"]) for payload in ours if has_spoken(payload, turns)]
     new = _payload(result, turns) if result is not None and result.injected else None
-    update: dict[str, Any] = {}
-    if new is not None and result is not None and result.injection_target != HANDOFF_KEY:
-        merged = merge_payloads(state.get(CONTEXT_KEY), new) or new
-        ids = {payload["gap_id"] for payload in gone}
-        others = [payload for payload in payloads(merged)[1:] if payload["gap_id"] not in ids]
-        update[CONTEXT_KEY] = {**new, "others": [*others, *gone]}
-    elif gone:
-        update[CONTEXT_KEY] = {**gone[0], "others": gone[1:]}
-    if isinstance(handoff, dict):
-        if new is not None and CONTEXT_KEY not in update:
-            update[HANDOFF_KEY] = {**handoff, CONTEXT_KEY: new}
-        elif any(has_spoken(payload, turns) for payload in payloads(handoff.get(CONTEXT_KEY))):
-            update[HANDOFF_KEY] = {key: value for key, value in handoff.items() if key != CONTEXT_KEY}
-    return update
+    handed_over = (
+        result is not None and result.injection_target == HANDOFF_KEY and isinstance(state.get(HANDOFF_KEY), dict)
+    )
+    return {
+        **_ours_update(state.get(CONTEXT_KEY), turns, None if handed_over else new),
+        **_handoff_update(state.get(HANDOFF_KEY), turns, new if handed_over else None),
+    }
+
+
+def _ours_update(payload: Payload | None, turns: Sequence[Turn], new: Payload | None) -> dict[str, Any]:
+    waiting_now = payloads(payload)
+    gone = [cleared(each["gap_id"]) for each in waiting_now if has_spoken(each, turns)]
+    if new is None:
+        return {CONTEXT_KEY: {**gone[0], "others": gone[1:]}} if gone else {}
+    others = [each for each in waiting_now if not has_spoken(each, turns) and each["gap_id"] != new["gap_id"]]
+    return {CONTEXT_KEY: {**new, "others": [*others, *gone]}}
+
+
+def _handoff_update(handoff: object, turns: Sequence[Turn], new: Payload | None) -> dict[str, Any]:
+    if not isinstance(handoff, dict):
+        return {}
+    if new is not None:
+        return {HANDOFF_KEY: {**handoff, CONTEXT_KEY: new}}
+    if any(has_spoken(each, turns) for each in payloads(handoff.get(CONTEXT_KEY))):
+        return {HANDOFF_KEY: {key: value for key, value in handoff.items() if key != CONTEXT_KEY}}
+    return {}
 
 
 def _payload(result: InjectionResult, turns: Sequence[Turn]) -> Payload:

@@ -110,7 +110,7 @@ class Pipeline:
         if self.judge is None or not sighting.gaps:
             return sighting
         turns, deadline = sighting.observation.turns, self.config.deadline
-        verdicts = [await self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps]
+        verdicts = await asyncio.gather(*(self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps))
         confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
         return replace(sighting, gaps=confirmed)
 
