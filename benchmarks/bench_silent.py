@@ -32,7 +32,13 @@ def healthy(length: int) -> list[AIMessage]:
 
 
 def turn(number: int) -> AIMessage:
-    return AIMessage(f"Module {number} is done, {3 * number} tests pass.", name=f"dev{number % 3}", id=f"m{number}")
+    # With a time, as the ids of real chat models' messages carry: so the running figures are written too.
+    return AIMessage(
+        f"Module {number} is done, {3 * number} tests pass.",
+        name=f"dev{number % 3}",
+        id=f"m{number}",
+        additional_kwargs={"timestamp": 1_772_452_800 + 10 * number},
+    )
 
 
 def cpu(work: Callable[[], object]) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from pydantic import BaseModel
 
 from builders import NOW, a_state, says
 from langgraph_scrum_master import TEAM_REQUIREMENTS, ContextGap, InjectionConfig, Observation, ScrumMaster
@@ -438,3 +439,114 @@ def test_the_same_need_seen_for_two_reasons_is_one_gap_and_a_surer_one() -> None
     assert found.reason == "clarification_requested"
     assert found.confidence == pytest.approx(1 - 0.1 * 0.2)
     assert found.indicators == ("open_question@m2", "repeated@m0", "repeated@m1", "repeated@m2")
+
+
+def test_the_same_in_other_words_and_with_a_counter_is_a_cycle() -> None:
+    said = (
+        "I will now rerun the migration of the orders table.",
+        "So I will rerun the orders table migration now.",
+        "Now I rerun the migration of the orders table, then.",
+    )
+    tried = [("dev", f"Attempt {i}: rerun the migration of the orders table.") for i in range(1, 4)]
+
+    assert reasons(a_state(*(("dev", text) for text in said))) == ["circular_logic"]
+    assert reasons(a_state(*tried)) == ["circular_logic"]
+
+
+def test_reports_that_differ_in_a_name_or_a_number_are_progress() -> None:
+    numbered = [("dev", f"Module {i} of the orders service is done and tested.") for i in range(8)]
+    named = [
+        ("dev", f"The {name} module is done and all its tests pass.") for name in ("login", "cart", "search", "pay")
+    ]
+
+    assert gaps(a_state(*numbered)) == ()
+    assert gaps(a_state(*named)) == ()
+
+
+OPINIONS = {
+    "dev": (
+        "We should store the sessions in Redis because it is fast, and Postgres is slow.",
+        "Postgres is slow, so store them in Redis.",
+        "Because Redis is fast we should store sessions there.",
+    ),
+    "architect": (
+        "No, the sessions should stay in Postgres because it is safe, Redis loses them.",
+        "Redis loses sessions, so stay in Postgres.",
+        "Postgres is safe, the sessions should stay in it.",
+    ),
+    "pm": (
+        "Both are fine for me, but please agree on one store of the sessions today.",
+        "Please agree today on one store, both Redis and Postgres are fine.",
+        "Both are fine, agree on one store of sessions, I said.",
+    ),
+}
+
+
+@pytest.mark.parametrize("team", [("dev", "architect"), ("dev", "architect", "pm")])
+def test_agents_that_tell_each_other_nothing_new_talk_in_circles(team: tuple[str, ...]) -> None:
+    talk = [(agent, OPINIONS[agent][i]) for i in range(3) for agent in team]
+
+    observation = observe(a_state(*talk), now=NOW)
+
+    assert [(cycle.kind, cycle.agents) for cycle in observation.cycles] == [("topic_cycle", team)]
+    assert reasons(a_state(*talk)) == ["circular_logic"]
+    news = says("pm", "The security review demands encrypted sessions at rest.", id="news")
+    assert observe({"messages": [*a_state(*talk)["messages"], news]}, now=NOW).cycles == ()
+
+
+def test_the_topic_that_messages_name_is_what_the_cycle_turns_about() -> None:
+    messages = [
+        says(agent, OPINIONS[agent][i], additional_kwargs={"topic": "session store"}, id=f"{agent}{i}")
+        for i in range(3)
+        for agent in ("dev", "architect")
+    ]
+
+    (found,) = gaps({"messages": messages})
+
+    assert found.context_query == "session store"
+
+
+def test_two_agents_that_repeat_themselves_are_a_pair() -> None:
+    again = [("dev", "I will rerun the migration."), ("tester", "The migration failed with the same lock.")] * 3
+
+    first, second = observe(a_state(*again), now=NOW).cycles
+
+    assert first.agents == second.agents == ("dev", "tester")
+    assert (first.count, first.news, first.evidence) == (3, 0.0, ("m0", "m2", "m4"))
+
+
+class Report(BaseModel):
+    status: str
+    missing_context: list[str]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"structured_response": Report(status="blocked", missing_context=["order schema", "API contract"])},
+        {"structured_response": {"open_questions": ["order schema", "API contract"]}},
+        {"messages": [says("dev", '{"status": "blocked", "missing_information": ["order schema", "API contract"]}')]},
+        {
+            "messages": [
+                says(
+                    "dev",
+                    "",
+                    tool_calls=[
+                        {"name": "Report", "args": {"missing_context": ["order schema", "API contract"]}, "id": "c"}
+                    ],
+                )
+            ]
+        },
+    ],
+)
+def test_what_structured_output_names_as_missing_is_a_gap_with_one_need_each(state: dict[str, Any]) -> None:
+    (found,) = gaps({"current_agent": "dev", **state})
+
+    assert (found.reason, found.agent, found.parts) == ("explicit_flag", "dev", ("order schema", "API contract"))
+
+
+@pytest.mark.parametrize(
+    "answer", [{"missing_context": []}, {"clarification_needed": True}, {"status": "done"}, "done", 3, None, ["x"]]
+)
+def test_structured_output_that_names_nothing_missing_is_no_gap(answer: object) -> None:
+    assert gaps({"current_agent": "dev", "structured_response": answer}) == ()

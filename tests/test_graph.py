@@ -415,6 +415,7 @@ class NoReducers(TypedDict):
     injection_result: Any
     injection_history: list[Any]
     sm_output: Any
+    team_figures: Any
 
 
 def test_keys_without_reducers_are_refused() -> None:

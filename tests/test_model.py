@@ -64,6 +64,7 @@ def test_the_plain_form_has_the_fields_and_only_json_shapes() -> None:
         "indicators": ["open_question@m1"],
         "detected_at": NOW,
         "missing": [],
+        "parts": [],
     }
 
 

@@ -9,11 +9,15 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel
 
-from builders import NOW, a_state, says
-from langgraph_scrum_master import ScrumMaster
+from builders import NOON, NOW, a_state, says
+from langgraph_scrum_master import Observation, ScrumMaster
 from langgraph_scrum_master.detect import detect
 from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.observe.turns import WINDOW, read_turns
+
+
+def observed(state: dict[str, Any]) -> Observation:
+    return observe(state, now=NOW)
 
 
 def speakers(*messages: object) -> list[tuple[str, str]]:
@@ -339,3 +343,107 @@ def test_the_agent_that_was_asked_by_name_answers_with_whatever_it_says_next() -
     )
 
     assert observe(state, now=NOW).questions == ()
+
+
+def test_a_question_tells_whom_it_is_put_to_and_since_when() -> None:
+    state = a_state(("architect", "The plan is ready."))
+    asked = says(
+        "dev",
+        "Architect, which queue do refunds go to? @pm: what is the limit per day?",
+        additional_kwargs={"timestamp": NOON},
+    )
+    state["messages"].append(asked)
+
+    questions = observed(state).questions
+
+    assert [(q.addressee, q.text) for q in questions] == [
+        ("architect", "which queue do refunds go to?"),
+        ("pm", "what is the limit per day?"),
+    ]
+    assert {q.since for q in questions} == {NOON}
+
+
+def test_a_question_that_goes_along_with_a_handoff_is_put_to_its_target() -> None:
+    call = {"name": "transfer_to_architect", "args": {}, "id": "c"}
+    state = {"messages": [says("dev", "Which queue do refunds go to?", tool_calls=[call])]}
+
+    assert [question.addressee for question in observed(state).questions] == ["architect"]
+
+
+def test_a_handoff_tells_what_goes_along() -> None:
+    calls = [
+        {"name": "task", "args": {"description": "Write the tests.", "subagent_type": "tester"}, "id": "c1"},
+        {"name": "transfer_back_to_supervisor", "args": {}, "id": "c2"},
+    ]
+    state = {"messages": [says("dev", "My part is ready.", tool_calls=calls, additional_kwargs={"timestamp": NOON})]}
+
+    assert [(h.target, h.what, h.back, h.time) for h in observed(state).handoffs] == [
+        ("tester", "Write the tests.", False, NOON),
+        ("supervisor", "My part is ready.", True, NOON),
+    ]
+
+
+TWO = "Which queue do refunds go to? What is the retention of audit logs?"
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ("Audit logs have a retention of ten years.", ["Which queue do refunds go to?"]),
+        ("All refunds go to the queue billing-v2.", ["What is the retention of audit logs?"]),
+        ("The refunds queue is billing-v2, the retention ten years.", []),
+        ("The new logo is blue and the office plants have been watered again.", TWO.replace("? ", "?|").split("|")),
+    ],
+)
+def test_an_answer_closes_exactly_its_question(answer: str, left: list[str]) -> None:
+    state = a_state(("dev", TWO), ("pm", answer))
+
+    assert [question.text for question in observed(state).questions] == left
+
+
+@given(st.permutations(range(6)), st.integers(0, 6), st.integers(0, 1))
+def test_the_order_of_unrelated_messages_does_not_matter(order: list[int], at: int, answered: int) -> None:
+    unrelated = [
+        (f"team{i}", f"The {thing} has been painted and the floor of the hall swept again this morning.")
+        for i, thing in enumerate(("door", "window", "fence", "garage", "kitchen", "stair"))
+    ]
+    turns = [("dev", TWO), *(unrelated[i] for i in order)]
+    if answered:
+        turns.insert(1 + at, ("pm", "Audit logs have a retention of ten years."))
+
+    open_now = [(question.asker, question.text) for question in observed(a_state(*turns)).questions]
+
+    assert open_now == [("dev", text) for text in TWO.replace("? ", "?|").split("|")][: 2 - answered]
+
+
+def test_sentences_that_go_on_about_one_thing_are_one_need() -> None:
+    text = "I am blocked. Which database do we use for orders? I cannot write the migration without it."
+
+    (question,) = observed(a_state(("dev", text))).questions
+
+    assert question.text == text
+
+
+def test_a_question_that_points_back_has_the_name_in_it() -> None:
+    text = "The billing gateway throttles our calls. What is its limit?"
+
+    (question,) = observed(a_state(("dev", text))).questions
+
+    assert question.text == text
+
+
+@pytest.mark.parametrize(
+    ("reason", "missing"),
+    [
+        ("Missing: coverage_config, test_requirements", ("coverage config", "test requirements")),
+        (
+            "Coverage is 92 %. The retention of audit logs is not specified.",
+            ("The retention of audit logs is not specified.",),
+        ),
+        ("Coverage is 60 %, 80 % are needed.", ()),
+    ],
+)
+def test_a_gates_reason_tells_what_is_missing(reason: str, missing: tuple[str, ...]) -> None:
+    (gate,) = observed({"gate_blocked": True, "gate_failure": reason}).gates
+
+    assert gate.missing == missing

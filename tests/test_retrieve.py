@@ -10,8 +10,10 @@ import pytest
 from builders import NOW, Given, a_context, a_gap, texts
 from langgraph_scrum_master import ConfigError, InjectionConfig, Query, RetrievedContext, ScrumMaster
 from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.query import build_queries
 from langgraph_scrum_master.retrieve import retrieve
 
 QUERY = Query(text="which store?", agent="dev", now=NOW)
@@ -35,6 +37,23 @@ class Hanging:
         return ()
 
 
+class ByWord:
+    """A source that has contexts of these scores for queries with the word."""
+
+    name = "by_word"
+
+    def __init__(self, **scores: tuple[float, ...]) -> None:
+        self.scores = scores
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        return [
+            a_context(f"{word} {i}", score)
+            for word, scores in self.scores.items()
+            if word in query.text
+            for i, score in enumerate(scores)
+        ]
+
+
 class HangingInAThread:
     name = "stuck"
 
@@ -44,7 +63,7 @@ class HangingInAThread:
 
 
 async def test_a_failing_and_a_late_source_are_recorded_and_the_rest_goes_on() -> None:
-    found, failures = await retrieve(QUERY, {}, [Failing(), Given(a_context()), Hanging()], deadline=0.05)
+    found, failures = await retrieve([QUERY], {}, [Failing(), Given(a_context()), Hanging()], deadline=0.05)
 
     assert texts(found) == [a_context().content]
     assert [(failure.source, failure.error) for failure in failures] == [
@@ -56,7 +75,7 @@ async def test_a_failing_and_a_late_source_are_recorded_and_the_rest_goes_on() -
 async def test_contexts_of_all_sources_come_best_first() -> None:
     weak, strong = a_context("weak", 0.2), a_context("strong", 0.9)
 
-    found, _ = await retrieve(QUERY, {}, [Given(weak, name="a"), Given(strong, name="b")], deadline=1)
+    found, _ = await retrieve([QUERY], {}, [Given(weak, name="a"), Given(strong, name="b")], deadline=1)
 
     assert texts(found) == ["strong", "weak"]
 
@@ -254,3 +273,20 @@ def test_texts_that_are_no_valid_unicode_do_no_harm() -> None:
     assert result.injected
     assert result.failures == ()
     assert result.to_dict()["text"]
+
+
+async def test_each_need_is_looked_for_by_itself_and_the_best_for_each_comes_first() -> None:
+    gap = a_gap(context_query="Which queue? Which retention?", parts=("Which queue?", "Which retention?"))
+    source = ByWord(queue=(0.9, 0.85, 0.8), retention=(0.75,))
+
+    finding = await Pipeline(sources=(source,)).find(gap, Pipeline().sight({}), None)
+
+    assert [context.content for context in finding.contexts] == ["queue 0", "retention 0", "queue 1", "queue 2"]
+
+
+def test_a_need_that_names_nothing_is_looked_for_with_the_task() -> None:
+    observation = observe({"current_story": "Refunds of orders"}, now=NOW)
+
+    assert [query.text for query in build_queries(a_gap(context_query="I am blocked."), observation)] == [
+        "I am blocked. Refunds of orders"
+    ]

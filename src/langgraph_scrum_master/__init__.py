@@ -55,8 +55,10 @@ if TYPE_CHECKING:
         VALID_GAP_REASONS as VALID_GAP_REASONS,
         ContextGap as ContextGap,
         ContextSource as ContextSource,
+        CycleAnalysis as CycleAnalysis,
         Dropped as Dropped,
         GapReason as GapReason,
+        HealthStatus as HealthStatus,
         InjectionRecord as InjectionRecord,
         InjectionResult as InjectionResult,
         Observation as Observation,
@@ -67,6 +69,10 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.node import (
         ScrumMasterNode,
+    )
+    from langgraph_scrum_master.observe import (
+        cycle_analysis as cycle_analysis,
+        health_status as health_status,
     )
     from langgraph_scrum_master.protocols import (
         Clock as Clock,
@@ -134,8 +140,10 @@ _HOMES = {
         "VALID_GAP_REASONS",
         "ContextGap",
         "ContextSource",
+        "CycleAnalysis",
         "Dropped",
         "GapReason",
+        "HealthStatus",
         "InjectionRecord",
         "InjectionResult",
         "Observation",
@@ -143,6 +151,10 @@ _HOMES = {
         "RetrievedContext",
         "SMOutput",
         "SourceFailure",
+    ),
+    "observe": (
+        "cycle_analysis",
+        "health_status",
     ),
     "protocols": (
         "Clock",

@@ -8,7 +8,12 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph_scrum_master.model import (
     ContextGap,
+    CycleAnalysis,
+    CyclePattern,
     Dropped,
+    HealthAlert,
+    HealthMetrics,
+    HealthStatus,
     InjectionRecord,
     InjectionResult,
     RetrievedContext,
@@ -24,6 +29,11 @@ MSGPACK_TYPES: tuple[type, ...] = (
     InjectionResult,
     InjectionRecord,
     SMOutput,
+    HealthStatus,
+    HealthMetrics,
+    HealthAlert,
+    CycleAnalysis,
+    CyclePattern,
 )
 """The types that we write into the state."""
 

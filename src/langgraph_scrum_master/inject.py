@@ -9,6 +9,8 @@ from typing import Any
 from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, has_spoken, waiting
 from langgraph_scrum_master.model import (
     ContextGap,
+    CycleAnalysis,
+    HealthStatus,
     InjectionRecord,
     InjectionResult,
     Observation,
@@ -19,7 +21,7 @@ from langgraph_scrum_master.model import (
 )
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import mapping_of
-from langgraph_scrum_master.state import Payload, cleared, merge_records, payloads, records
+from langgraph_scrum_master.state import FIGURES_KEY, Payload, cleared, merge_records, payloads, records
 
 RECENT_EXCHANGES = 5
 
@@ -35,19 +37,29 @@ def target_for(gap: ContextGap, state: State, observation: Observation) -> str:
     return HANDOFF_KEY if handed_over else CONTEXT_KEY
 
 
-def state_update(state: State, observation: Observation, result: InjectionResult | None) -> dict[str, Any]:
-    """What a step writes: payloads whose agent has spoken go, the result comes. Nothing on a healthy team.
+def state_update(
+    state: State,
+    observation: Observation,
+    result: InjectionResult | None,
+    health: HealthStatus | None = None,
+    cycles: CycleAnalysis | None = None,
+) -> dict[str, Any]:
+    """What a step writes: payloads whose agent has spoken go, the result comes with an account of the team.
 
-    The values are whole: they fit a plain dict's `|=` as well as the reducers of `ScrumMasterState`.
+    On a healthy team there is nothing to write, but now and then the running figures. The values are whole: they fit a
+    plain dict's `|=` as well as the reducers of `ScrumMasterState`.
     """
     update = _payloads_update(state, observation.turns, result)
     news = [] if result is None else [_served(result, state), *(_record(gap, "pending") for gap in result.pending)]
     if result is not None:
         update["injection_result"] = result.slim()
-        update["sm_output"] = _account(observation, result, news[0])
+        account = _account(observation, result, news[0])
+        update["sm_output"] = replace(account, health_status=health, cycle_analysis=cycles)
     history = records(state.get("injection_history"))
     if news := [*_closed(history, result, observation), *news]:
         update["injection_history"] = merge_records(history, news)
+    if observation.figures is not None:
+        update[FIGURES_KEY] = dict(observation.figures)
     return update
 
 

@@ -65,9 +65,11 @@ class ContextGap(Plain):
     detected_at: str = field(default_factory=utc_now)
     missing: tuple[str, ...] = ()
     """What is known to be missing, by name."""
+    parts: tuple[str, ...] = ()
+    """The single things that the query asks for, where there are several: each is looked for by itself."""
 
     def __post_init__(self) -> None:
-        freeze(self, "indicators", "missing")
+        freeze(self, "indicators", "missing", "parts")
         clamp(self, "confidence", 0.0, 1.0)
         _one_of(self, "reason", VALID_GAP_REASONS)
 
@@ -186,6 +188,103 @@ class InjectionRecord(Plain):
         freeze(self, "keys", "scores")
 
 
+AlertSeverity: TypeAlias = Literal["info", "warning", "critical"]
+"""How bad it is."""
+
+Health: TypeAlias = Literal["healthy", "warning", "degraded", "critical"]
+"""Two warnings make degraded, one critical alert critical."""
+
+Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
+"""By how often a cycle went round."""
+
+Intervention: TypeAlias = Literal["break_cycle", "inject_context", "escalate_human", "none"]
+"""What a cycle calls for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthAlert(Plain):
+    """A figure that is over its threshold."""
+
+    severity: AlertSeverity | str
+    alert_type: str
+    message: str
+    affected_agent: str = ""
+    metric_value: float = 0.0
+    threshold_value: float = 0.0
+    triggered_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthMetrics(Plain):
+    """How long the agents are idle and take, in seconds, and how many turns a minute they make."""
+
+    agent_idle_times: dict[str, float] = field(default_factory=dict, hash=False)
+    agent_cycle_times: dict[str, float] = field(default_factory=dict, hash=False)
+    """The usual of each, its median: a long tail does not move it."""
+    agent_churn_rates: dict[str, float] = field(default_factory=dict, hash=False)
+    overall_cycle_time: float = 0.0
+    overall_churn_rate: float = 0.0
+    unproductive_churn_rate: float = 0.0
+    """Turns a minute that are part of a cycle."""
+    cycle_time_percentiles: dict[str, float] = field(default_factory=dict, hash=False)
+    agent_snapshots: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
+    """For each agent: `turns` in the window, `last_turn` and `last_turn_at`."""
+    collected_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthStatus(Plain):
+    """How the team is doing."""
+
+    status: Health | str
+    summary: str = ""
+    is_healthy: bool = True
+    evaluated_at: str = ""
+    metrics: HealthMetrics = field(default_factory=HealthMetrics)
+    alerts: tuple[HealthAlert, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, "alerts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CyclePattern(Plain):
+    """One cycle, in the words of the state's `cycle_analysis`."""
+
+    pattern_type: str
+    """`agent_pair`, `multi_agent`, `topic_cycle`, or the kind of a cycle that one agent is in alone."""
+    agents_involved: tuple[str, ...] = ()
+    topic: str = ""
+    exchange_count: int = 0
+    first_exchange_at: str = ""
+    last_exchange_at: str = ""
+    duration_seconds: float = 0.0
+    severity: Severity | str = "low"
+    news: float = 0.0
+    """The share of words in its last round that were new."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "agents_involved")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleAnalysis(Plain):
+    """The cycles that the team is in, and what they call for."""
+
+    circular_detected: bool
+    patterns_found: tuple[CyclePattern, ...] = ()
+    intervention_strategy: Intervention | str = "none"
+    intervention_message: str = ""
+    escalation_triggered: bool = False
+    escalation_reason: str = ""
+    topic_exchanges: dict[str, int] = field(default_factory=dict, hash=False)
+    total_exchange_count: int = 0
+    analyzed_at: str = ""
+
+    def __post_init__(self) -> None:
+        freeze(self, "patterns_found")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SMOutput(Plain):
     """What the scrum master observed and decided in one step, for the audit trail."""
@@ -203,6 +302,8 @@ class SMOutput(Plain):
     """The handoffs in the window that was looked at."""
     escalation_triggered: bool = False
     escalation_reason: str = ""
+    health_status: HealthStatus | None = None
+    cycle_analysis: CycleAnalysis | None = None
 
     def __post_init__(self) -> None:
         freeze(self, "gaps", "recent_exchanges")
@@ -243,6 +344,9 @@ class Handoff:
     target: str
     turn: str
     back: bool = False
+    what: str = ""
+    """What goes along with it, in the words of whoever hands over."""
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +356,10 @@ class Question:
     asker: str
     text: str
     turn: str
+    addressee: str = ""
+    """The agent that was asked, where that is said."""
+    since: float | None = None
+    """Seconds since the epoch, where the message tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +368,8 @@ class Gate:
 
     name: str
     reason: str
+    missing: tuple[str, ...] = ()
+    """What it wants to know, as its reason says it; nothing if it wants something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +381,12 @@ class Flag:
     origin: str
     """The message that says so, or the state key."""
     missing: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The single things in the need, where there are several."""
+
+
+CycleKind: TypeAlias = Literal["repeated_turn", "repeated_call", "hub", "topic_cycle", "reported"]
+"""An agent says the same, calls the same, does the same for a hub; a team says nothing new; or the state tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +396,16 @@ class Cycle:
     agent: str
     topic: str
     count: int
+    """How often it came."""
     evidence: tuple[str, ...]
+    kind: CycleKind = "repeated_turn"
+    agents: tuple[str, ...] = ()
+    """All that go round in it."""
+    first: float | None = None
+    """Seconds since the epoch, where the messages tell."""
+    last: float | None = None
+    news: float = 0.0
+    """The share of words in its last round that were new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +439,12 @@ class Observation:
     paces: tuple[Pace, ...] = ()
     task: str = ""
     """What the team works on: the current story, or the person's request."""
+    cycle_times: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    """Seconds that the latest turns of each agent took, also of turns that are no longer in the history."""
+    figures: Mapping[str, Any] | None = field(default=None, hash=False)
+    """The running figures to keep in the state, when it is time to."""
+    reported_health: HealthStatus | None = None
+    """What the state's own `health_status` says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,11 +27,12 @@ from langgraph_scrum_master.model import (
     SMOutput,
     SourceFailure,
     Turn,
+    instant,
 )
-from langgraph_scrum_master.observe import Watcher, observe
+from langgraph_scrum_master.observe import Watcher, cycle_analysis, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.shapes import mapping_of
+from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -89,9 +90,15 @@ class Pipeline:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
         values: State = {}
         try:
-            values = mapping_of(state)
+            values, saved_at = unwrapped(state)
             _warn_if_malformed(state, values)
-            observation = observe(values, now=self._now(), requirements=self.config.requirements, watcher=self.watcher)
+            observation = observe(
+                values,
+                now=self._now(),
+                requirements=self.config.requirements,
+                watcher=self.watcher,
+                saved_at=instant(saved_at) if saved_at else None,
+            )
             found = detect(observation, self.detectors)
             gaps, given_up = (
                 sorted_out(found, values, observation.turns, self.config.max_attempts) if found else ((), ())
@@ -168,14 +175,14 @@ class Pipeline:
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Ask all sources, and keep what is relevant, new to the agent, and said once."""
-        from langgraph_scrum_master.query import build_query
+        from langgraph_scrum_master.query import build_queries
         from langgraph_scrum_master.retrieve import retrieve
         from langgraph_scrum_master.sources import enabled
 
         await _open(memory, OPENING * self.config.deadline)
-        query = build_query(gap, sighting.observation)
+        queries = build_queries(gap, sighting.observation)
         sources = enabled(self.config, memory, self.sources)
-        found, failures = await retrieve(query, sighting.state, sources, self.config.deadline)
+        found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
         kept, left = await off_loop(self._choose, gap, sighting, found)
         return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)
 
@@ -231,7 +238,10 @@ class Pipeline:
         """What to write into the state."""
         if sighting.failure:
             return {"sm_output": failed_output(sighting.failure, self._now())}
-        return state_update(sighting.state, sighting.observation, result)
+        seen = sighting.observation
+        if result is None:
+            return state_update(sighting.state, seen, None)
+        return state_update(sighting.state, seen, result, health_status(seen), cycle_analysis(seen))
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
@@ -268,7 +278,7 @@ def failed_output(why: str, now: str) -> SMOutput:
 
 def _told(turn: Turn) -> str:
     """What the turn states: a question holds the words of its answer without telling it."""
-    asked = asks(turn)
+    asked = " ".join(asks(turn))
     if not asked and "?" not in turn.text:
         return turn.text
     return "\n".join(s for s in sentences(turn.text) if not s.endswith("?") and s not in asked)

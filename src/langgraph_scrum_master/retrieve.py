@@ -1,4 +1,4 @@
-"""Query → contexts: all sources at once, against one deadline; a failing source is data."""
+"""Queries → contexts: all sources at once, against one deadline; a failing source is data."""
 
 from __future__ import annotations
 
@@ -17,25 +17,43 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 
 async def retrieve(
-    query: Query, state: State, sources: Sequence[Source], deadline: float
+    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-    """What the sources found, best first, and which of them failed or were late."""
-    if not sources or not query.text:
+    """What the sources found, the best for each query first, and which of them failed or were late."""
+    if not sources or not queries:
         return [], ()
-    tasks = {asyncio.ensure_future(_ask(source, query, state)): source for source in sources}
+    tasks = {
+        asyncio.ensure_future(_ask(source, query, state)): (i, source)
+        for i, query in enumerate(queries)
+        for source in sources
+    }
     done, late = await asyncio.wait(tasks, timeout=deadline)
     for task in late:
         task.cancel()
-    found: list[RetrievedContext] = []
-    failures: list[SourceFailure] = []
-    for task, source in tasks.items():
+    found: list[list[RetrievedContext]] = [[] for _ in queries]
+    failures: dict[str, SourceFailure] = {}
+    for task, (i, source) in tasks.items():
         if why := _failure(task, task in done, deadline):
-            failures.append(SourceFailure(source=source.name, error=why))
+            failures.setdefault(source.name, SourceFailure(source=source.name, error=why))
         else:
-            found.extend(task.result())
-    for failure in failures:
+            found[i].extend(task.result())
+    for failure in failures.values():
         logger.warning("source.failed", source=failure.source, error=failure.error)
-    return sorted(found, key=lambda context: (-context.relevance_score, context.key)), tuple(failures)
+    return _merged(found), tuple(failures.values())
+
+
+def _merged(found: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
+    """The best for each query, then the rest by score; what serves several queries stands once, where it is best."""
+    ranked = [sorted(each, key=_by_score) for each in found]
+    best: dict[str, RetrievedContext] = {}
+    for context in sorted((context for each in ranked for context in each), key=_by_score):
+        best.setdefault(f"{context.source}\x00{context.key}", context)
+    first = {f"{each[0].source}\x00{each[0].key}" for each in ranked if each}
+    return sorted(best.values(), key=lambda c: (f"{c.source}\x00{c.key}" not in first, *_by_score(c)))
+
+
+def _by_score(context: RetrievedContext) -> tuple[float, str]:
+    return -context.relevance_score, context.key
 
 
 async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:

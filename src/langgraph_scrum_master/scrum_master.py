@@ -12,7 +12,7 @@ from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.model import ContextGap, InjectionResult
+from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.shapes import read
@@ -90,6 +90,10 @@ class ScrumMaster:
 
             recorder = JsonlRecorder(log)
         return cls(memory=memory, config=config, recorder=recorder)
+
+    def observe(self, state: object) -> Observation:
+        """What the state says about the team; `health_status` and `cycle_analysis` tell more of it."""
+        return self._pipeline.sight(state).observation
 
     def detect(self, state: object) -> tuple[ContextGap, ...]:
         """The gaps that are not settled yet, the most confident first; empty on a healthy team."""

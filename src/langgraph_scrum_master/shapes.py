@@ -16,6 +16,13 @@ def read(thing: object, name: str, default: Any = None) -> Any:
     return thing.get(name, default) if found is default and isinstance(thing, Mapping) else found
 
 
+def unwrapped(thing: object) -> tuple[Mapping[str, Any], str]:
+    """A graph's state as a mapping, and when it was saved if it comes from a checkpoint (a `StateSnapshot`)."""
+    if isinstance(thing, tuple) and {"values", "created_at"}.issubset(getattr(thing, "_fields", ())):
+        return mapping_of(read(thing, "values")), text_of(read(thing, "created_at"))
+    return mapping_of(thing), ""
+
+
 def mapping_of(thing: object) -> Mapping[str, Any]:
     """A graph's state as a mapping, whether it is a dict, a dataclass or a Pydantic model; empty for anything else."""
     if isinstance(thing, Mapping):

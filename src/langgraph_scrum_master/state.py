@@ -19,6 +19,9 @@ HISTORY_LIMIT = 100
 WAITING_LIMIT = 8
 """Payloads that wait for their agent at the same time."""
 
+FIGURES_KEY = "team_figures"
+"""The key of ours that holds running figures."""
+
 Payload = dict[str, Any]
 
 
@@ -73,6 +76,18 @@ def latest(old: Any, new: Any) -> Any:
     return old if new is None else new
 
 
+def newest_figures(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The figures that reach further."""
+    if not old or not new:
+        return old or new
+    return old if _until(old) > _until(new) else new
+
+
+def _until(figures: dict[str, Any]) -> float:
+    until = figures.get("until")
+    return until if isinstance(until, int | float) else float("-inf")
+
+
 class ScrumMasterState(TypedDict, total=False):
     """The keys that the scrum master writes. What it reads, it takes from the state as it comes."""
 
@@ -84,6 +99,8 @@ class ScrumMasterState(TypedDict, total=False):
     """A slim record per gap, those that still wait among them."""
     sm_output: Annotated[SMOutput | None, latest]
     """What was observed and decided, for the audit trail."""
+    team_figures: Annotated[dict[str, Any] | None, newest_figures]
+    """How long each agent's latest turns took: its usual, also after a restart and without the older messages."""
 
 
 STATE_KEYS: tuple[str, ...] = tuple(ScrumMasterState.__annotations__)

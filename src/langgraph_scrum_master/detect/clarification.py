@@ -11,13 +11,17 @@ CONFIDENCE = 0.9
 
 
 def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
-    """A gap for each open question, attributed to its asker."""
+    """A gap for each turn with open questions, attributed to its asker."""
+    by_turn: dict[tuple[str, str], list[str]] = {}
     for question in observation.questions:
+        by_turn.setdefault((question.asker, question.turn), []).append(question.text)
+    for (asker, turn), texts in by_turn.items():
         yield gap(
             observation,
-            agent=question.asker,
+            agent=asker,
             reason="clarification_requested",
-            query=question.text,
+            query=" ".join(texts),
             confidence=CONFIDENCE,
-            indicators=(f"open_question@{question.turn}",),
+            indicators=(f"open_question@{turn}",),
+            parts=tuple(texts),
         )

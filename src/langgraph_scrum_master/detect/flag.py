@@ -21,4 +21,5 @@ def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
             confidence=CONFIDENCE,
             indicators=(f"flag@{flag.origin}",),
             missing=flag.missing,
+            parts=flag.parts,
         )

@@ -20,6 +20,7 @@ def gap(
     confidence: float,
     indicators: tuple[str, ...],
     missing: tuple[str, ...] = (),
+    parts: tuple[str, ...] = (),
 ) -> ContextGap:
     """The gap, with an id that the same evidence gives again."""
     agent = well_formed(agent or observation.current_agent or UNKNOWN_AGENT)
@@ -34,4 +35,5 @@ def gap(
         indicators=indicators,
         detected_at=observation.now,
         missing=missing,
+        parts=tuple(well_formed(part) for part in parts) if len(parts) > 1 else (),
     )

@@ -7,9 +7,13 @@ from functools import lru_cache
 
 from langgraph_scrum_master.model import Turn
 from langgraph_scrum_master.text.prose import prose, sentences
+from langgraph_scrum_master.text.terms import terms
 
 MOST_WORDS = 120
-"""An ask is cut after so many words."""
+"""What a turn asks for is cut after so many words."""
+
+MOST_NEEDS = 4
+"""Things that a turn asks for; what is beyond belongs to the last."""
 
 LONGEST = 600
 """Characters of a sentence that are looked at."""
@@ -41,29 +45,55 @@ _NEAR_THE_END = 4
 """A bare question counts among so many last sentences: further up it is usually quoted, or answered by its speaker."""
 
 
-def asks(turn: Turn) -> str:
-    """The sentences in which the turn's speaker asks, in its own words; nothing if it does not."""
+def asks(turn: Turn) -> tuple[str, ...]:
+    """What the turn's speaker asks for, need by need, in its own words; nothing if it does not ask."""
     if turn.kind != "agent":
-        return ""
+        return ()
     found = asking(turn.text)
-    if not found and turn.marks.get("clarification_needed"):
-        return " ".join(turn.text.split()[:MOST_WORDS])
+    if not found and turn.marks.get("clarification_needed") and (said := turn.text.split()):
+        return (" ".join(said[:MOST_WORDS]),)
     return found
 
 
 @lru_cache(maxsize=2048)
-def asking(text: str) -> str:
-    """The sentences of this text that ask."""
+def asking(text: str) -> tuple[str, ...]:
+    """The sentences of this text that ask, those for the same need together."""
     lowered = text.lower()
     if not any(cue in lowered for cue in _CUES):
-        return ""
+        return ()
     said = [_clipped(sentence) for sentence in sentences(prose(text))]
     found = [
-        sentence
+        i
         for i, sentence in enumerate(said)
         if _asks(sentence, said[i + 1 :]) or _lacks(sentence, said[max(0, i - 1) : i + 2])
     ]
-    return " ".join(" ".join(found).split()[:MOST_WORDS])
+    if not found:
+        return ()
+    asked = [said[i] for i in found]
+    if found[0] and _points_back(asked[0]):
+        asked[0] = f"{said[found[0] - 1]} {asked[0]}"
+    return tuple(" ".join(need.split()[: MOST_WORDS // 2]) for need in _needs(asked))
+
+
+def _needs(asked: list[str]) -> list[str]:
+    """The sentences, joined where one only goes on about the one before."""
+    needs: list[str] = []
+    names: set[str] = set()
+    for sentence in asked:
+        own = set(terms(sentence))
+        if not needs or not names or not own.isdisjoint(names) or _points_back(sentence) or len(needs) == MOST_NEEDS:
+            needs[-1:] = [f"{needs[-1]} {sentence}" if needs else sentence]
+            names |= own
+        else:
+            needs.append(sentence)
+            names = own
+    return needs
+
+
+def _points_back(sentence: str) -> bool:
+    """Whether the sentence cannot be understood without the one before."""
+    named = len(terms(sentence))
+    return named == 0 or (named <= _FEW_NAMES and bool(_POINTER.search(sentence)))
 
 
 def _clipped(sentence: str) -> str:
@@ -90,6 +120,10 @@ def _wants_to_know(question: str, later: list[str]) -> bool:
     if later and not _GOES_ON_ASKING.search(later[0]):
         return False
     return bool(_QUESTION.search(question)) or not question.isascii()
+
+
+_FEW_NAMES = 3
+_POINTER = re.compile(r"\b(?:its?|this|that|these|those|them|they|their|one|either|both)\b", re.I)
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -159,7 +193,7 @@ _SETTLED = _any_of(
     r"\b(?:returns?|raises?|throws?|when|whenever) [^.?!]*\b(?:missing|blocked|unclear)\b",
 )
 _QUESTION = _any_of(
-    r"^(?:\W*\w+,? )?(?:so |and |but |also,? |then |given [^,]*, |to \w+, )*"
+    r"^(?:\W*\w+[,:]? )?(?:so |and |but |also,? |then |given [^,]*, |to \w+, )*"
     r"(?:which|what|where|who|whom|whose|when|how|why|should (?:I|we|it|the)|shall I use|do (?:we|you) (?:have|use|know|keep|store|want the)|"
     r"does (?:anyone|anybody|someone|the|our|this|it)|is (?:there|the|it|this)|are (?:there|we|the)|has (?:anyone|somebody|the)|"
     r"have (?:we|you)|can (?:anyone|someone|we)|could (?:you|anyone|someone)|must (?:we|it|the)|may (?:I|we))\b",

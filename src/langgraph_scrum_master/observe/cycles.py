@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from langgraph_scrum_master.model import Cycle, Turn, instant
+from langgraph_scrum_master.model import Cycle, CycleKind, Turn, instant
 from langgraph_scrum_master.shapes import items_of, read, text_of, truthy
+from langgraph_scrum_master.text.terms import STOP_WORDS
 
 REPEATS = 3
 """The same turn of the same agent this often is a cycle."""
@@ -19,53 +21,124 @@ EXPIRES = 600.0
 """Seconds after its last exchange in which the state's own finding of a cycle counts."""
 
 NEWS = 0.05
-"""The share of new words between two repetitions above which there is progress."""
+"""The share of new words in a round above which there is progress."""
 
-_BLANKS = re.compile(r"\W+")
+LONGEST_PERIOD = 4
+"""Agents in a circle, at most."""
+
+TOPIC_NEWS = 0.2
+"""The same where the messages themselves say that all are about one topic."""
+
+ROUNDS = 3
+"""Times that the word goes round before it can be a circle; all but the first must bring nothing new."""
+
+_WORD = re.compile(r"\w+")
+_TRY = re.compile(r"\b(attempt|try|retry|trying|retrying)(?: again)?(?: (?:no|nr|number))?\W{1,3}\d+\b")
 _SHORTEST = 24
+_FEWEST = 3
 _LOOKED_AT = 2_000
+_MOST_WORDS = 20_000
 
-_CALL = "\x00"
-"""What marks a turn that is a tool call and nothing else: polling repeats it once more than a cycle of words."""
 
-_Key = tuple[str, str]
+class _Key(NamedTuple):
+    """What makes two turns the same: its agent, and its words without fillers, in any order."""
+
+    agent: str
+    words: frozenset[str]
+    calls: str
+    """The tools that were called, with their arguments."""
+
+    @property
+    def enough(self) -> int:
+        # A call without a word is often polling: once more is allowed.
+        return REPEATS + 1 if self.calls and not self.words else REPEATS
+
+
+class _Heard(NamedTuple):
+    turn: Turn
+    words: tuple[str, ...]
+    key: _Key | None
+    fresh: int
+    """Words that none of the turns before it has."""
 
 
 class Repeats:
     """The latest turns, and what of them is the same again with nothing new in between."""
 
-    __slots__ = ("_keys", "_latest", "_times")
+    __slots__ = ("_count", "_heard_at", "_latest", "_times")
 
     def __init__(self) -> None:
-        self._latest: deque[Turn] = deque(maxlen=LOOK_BACK)
-        self._keys: deque[_Key | None] = deque(maxlen=LOOK_BACK)
+        self._latest: deque[_Heard] = deque(maxlen=LOOK_BACK)
+        self._count = 0
+        self._heard_at: dict[str, int] = {}
+        """The number of the turn in which each word was heard last."""
         self._times: dict[_Key, int] = {}
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
-        if len(self._keys) == LOOK_BACK and (gone := self._keys[0]):
+        if len(self._latest) == LOOK_BACK and (gone := self._latest[0].key):
             self._times[gone] -= 1
             if not self._times[gone]:
                 del self._times[gone]
-        said = _said(turn) if turn.kind == "agent" else ""
-        key = (turn.agent, said) if said else None
-        self._latest.append(turn)
-        self._keys.append(key)
+        words = _words(turn)
+        key = _key(turn, words) if turn.kind == "agent" else None
+        self._latest.append(_Heard(turn, words, key, self._hear(words)))
         if key:
             self._times[key] = self._times.get(key, 0) + 1
 
-    def cycles(self) -> Iterator[Cycle]:
-        """The repetitions that go on."""
-        for key, times in self._times.items():
-            if times >= (REPEATS if key[1][0] != _CALL else REPEATS + 1):
-                yield from self._cycle(key, [i for i, other in enumerate(self._keys) if other == key])
+    def cycles(self) -> list[Cycle]:
+        """The repetitions that go on, and else the circle in which the team talks."""
+        often = [key for key, times in self._times.items() if times >= REPEATS and times >= key.enough]
+        repetitions = [cycle for key in often if (cycle := self._repetition(key))]
+        circle = None if repetitions else self._circle()
+        return repetitions if circle is None else [circle]
 
-    def _cycle(self, key: _Key, same: Sequence[int]) -> Iterator[Cycle]:
-        turns, (agent, _) = list(self._latest), key
-        going_on = not any(turn.agent == agent and turn.kind == "agent" for turn in turns[same[-1] + 1 :])
-        if going_on and not _news(turns, same):
-            evidence = tuple(turns[i].id for i in same)
-            yield Cycle(agent=agent, topic=turns[same[-1]].text, count=len(same), evidence=evidence)
+    def _hear(self, words: Sequence[str]) -> int:
+        self._count += 1
+        heard_at, fresh, forgotten = self._heard_at, 0, self._count - LOOK_BACK
+        for word in words:
+            fresh += heard_at.get(word, 0) < forgotten or word not in heard_at
+            heard_at[word] = self._count
+        if len(heard_at) > _MOST_WORDS:
+            self._heard_at = {word: at for word, at in heard_at.items() if at >= forgotten}
+        return fresh
+
+    def _repetition(self, key: _Key) -> Cycle | None:
+        latest = list(self._latest)
+        same = [i for i, heard in enumerate(latest) if heard.key == key]
+        later = (heard.turn for heard in latest[same[-1] + 1 :])
+        left = any(turn.agent == key.agent and turn.kind == "agent" for turn in later)
+        if left or (news := _news(latest, same[-2], same[-1])) > NEWS:
+            return None
+        around = [heard.turn for heard in latest if heard.key and self._times[heard.key] >= REPEATS]
+        kind: CycleKind = "repeated_call" if key.calls and not key.words else "repeated_turn"
+        return _cycle([latest[i].turn for i in same], around, kind, news)
+
+    def _circle(self) -> Cycle | None:
+        # Whatever was before, who has just brought news does not go in circles: most turns are done with here.
+        if not self._latest or self._latest[-1].fresh > TOPIC_NEWS * len(self._latest[-1].words):
+            return None
+        spoken = self._talk()
+        for period in range(2, LONGEST_PERIOD + 1):
+            last = spoken[-ROUNDS * period :]
+            if len(last) == ROUNDS * period and _goes_round(last, period):
+                idle = list(self._latest)[-_span(self._latest, last[period]) :]
+                words, fresh = sum(len(h.words) for h in idle), sum(h.fresh for h in idle)
+                turns = [heard.turn for heard in last]
+                allowed = TOPIC_NEWS if _topic(turns) else NEWS
+                if fresh <= allowed * words and words >= _FEWEST * len(idle):
+                    return _cycle(turns, turns, "topic_cycle", fresh / words)
+        return None
+
+    def _talk(self) -> list[_Heard]:
+        spoken: list[_Heard] = []
+        for heard in reversed(self._latest):
+            # To and fro with handoffs is how a hub works: whether that goes in circles, its rounds tell.
+            if heard.turn.kind in ("human", "system") or heard.turn.tool_calls:
+                break
+            if heard.turn.kind == "agent" and heard.turn.text:
+                spoken.append(heard)
+        return spoken[::-1]
 
 
 def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
@@ -74,17 +147,22 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
         return
     patterns = items_of(read(analysis, "patterns_found"))
     for pattern in patterns:
-        agents = [text_of(agent) for agent in items_of(read(pattern, "agents_involved"))]
+        agents = tuple(text_of(agent) for agent in items_of(read(pattern, "agents_involved")))
         count = read(pattern, "exchange_count", 0)
-        if not _expired(text_of(read(pattern, "last_exchange_at")), turns, now):
+        first, last = text_of(read(pattern, "first_exchange_at")), text_of(read(pattern, "last_exchange_at"))
+        if not _expired(last, turns, now):
             yield Cycle(
                 agent=_whose(agents, turns, current_agent),
                 topic=text_of(read(pattern, "topic")),
                 count=count if isinstance(count, int) else 0,
                 evidence=("cycle_analysis",),
+                kind="reported",
+                agents=agents,
+                first=_time(first),
+                last=_time(last),
             )
     if not patterns:
-        yield Cycle(agent=current_agent, topic="", count=0, evidence=("cycle_analysis",))
+        yield Cycle(agent=current_agent, topic="", count=0, evidence=("cycle_analysis",), kind="reported")
 
 
 def _expired(last: str, turns: Sequence[Turn], now: str) -> bool:
@@ -94,31 +172,70 @@ def _expired(last: str, turns: Sequence[Turn], now: str) -> bool:
     return (max(times) if times else instant(now)) - instant(last) > EXPIRES
 
 
+def _time(stamp: str) -> float | None:
+    seconds = instant(stamp)
+    return seconds if seconds > float("-inf") else None
+
+
 def _whose(agents: Sequence[str], turns: Sequence[Turn], current_agent: str) -> str:
     if not agents or current_agent in agents:
         return current_agent
     return next((turn.agent for turn in reversed(turns) if turn.agent in agents), agents[-1])
 
 
-def _said(turn: Turn) -> str:
+def _cycle(turns: Sequence[Turn], around: Sequence[Turn], kind: CycleKind, news: float) -> Cycle:
+    agents = tuple(dict.fromkeys(turn.agent for turn in around))
+    times = [turn.time for turn in turns if turn.time is not None]
+    return Cycle(
+        agent=turns[-1].agent,
+        topic=_topic(turns) or turns[-1].text,
+        count=len(turns),
+        evidence=tuple(turn.id for turn in turns),
+        kind=kind,
+        agents=agents,
+        first=min(times, default=None),
+        last=max(times, default=None),
+        news=news,
+    )
+
+
+def _topic(turns: Sequence[Turn]) -> str:
+    topics = {text_of(turn.marks.get("topic")) for turn in turns}
+    return topics.pop() if len(topics) == 1 else ""
+
+
+def _key(turn: Turn, words: Sequence[str]) -> _Key | None:
     # The same call with other arguments is a new try; words that only go along with a handoff are no repetition.
     calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls) if turn.tool_calls else ""
-    said = _BLANKS.sub(" ", f"{turn.text[:_LOOKED_AT]} {calls}".lower()).strip()
-    if calls.startswith("transfer_") or not (calls or len(said) >= _SHORTEST):
-        return ""
-    return f"{_CALL}{said}" if calls and not turn.text else said
+    if calls.startswith("transfer_") or not (calls or len(turn.text.strip()) >= _SHORTEST):
+        return None
+    return _Key(turn.agent, frozenset(words), calls)
 
 
-def _news(turns: Sequence[Turn], same: Sequence[int]) -> bool:
-    """Whether the last round brought something that was not there before: then it is work, not a cycle."""
-    before, last = same[-2], same[-1]
-    between = turns[before + 1 : last]
-    if any(turn.kind == "human" for turn in between):
-        return True
-    known = {word for turn in turns[: before + 1] for word in _words(turn)}
-    heard = [word for turn in between for word in _words(turn)]
-    return sum(word not in known for word in heard) > NEWS * len(heard)
+def _words(turn: Turn) -> tuple[str, ...]:
+    """The turn's words without fillers."""
+    lowered = turn.text[:_LOOKED_AT].lower()
+    if "attempt" in lowered or "try" in lowered:
+        lowered = _TRY.sub(r"\1", lowered)
+    return tuple([word for word in _WORD.findall(lowered) if word not in STOP_WORDS])
 
 
-def _words(turn: Turn) -> list[str]:
-    return _BLANKS.sub(" ", turn.text.lower()).split()
+def _news(heard: Sequence[_Heard], before: int, last: int) -> float:
+    """How much of what was said between two turns was not there before; all of it if a person spoke."""
+    between = heard[before + 1 : last]
+    if any(each.turn.kind == "human" for each in between):
+        return 1.0
+    known = {word for each in heard[: before + 1] for word in each.words}
+    words = [word for each in between for word in each.words]
+    return sum(word not in known for word in words) / max(1, len(words))
+
+
+def _goes_round(spoken: Sequence[_Heard], period: int) -> bool:
+    agents = [heard.turn.agent for heard in spoken]
+    return len(set(agents[:period])) == period and all(
+        agents[i] == agents[i - period] for i in range(period, len(agents))
+    )
+
+
+def _span(latest: Sequence[_Heard], first: _Heard) -> int:
+    return next(i for i, heard in enumerate(reversed(latest), 1) if heard is first)

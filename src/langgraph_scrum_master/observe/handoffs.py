@@ -6,11 +6,14 @@ import json
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from langgraph_scrum_master.model import Handoff, Turn
+from langgraph_scrum_master.model import Handoff, ToolCall, Turn
 from langgraph_scrum_master.shapes import absent, read, text_of, truthy
 
 LATEST = 50
 """Handoffs that are kept."""
+
+LONGEST = 500
+"""Characters of what goes along with a handoff."""
 
 _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 
@@ -18,23 +21,29 @@ _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 class Handoffs:
     """The latest handoffs that tool calls show, and where none do, those that the change of speaker shows."""
 
-    __slots__ = ("_by_speaker", "_called", "speaker")
+    __slots__ = ("_by_speaker", "_called", "_said", "_said_at", "speaker")
 
     def __init__(self) -> None:
         self._called: deque[Handoff] = deque(maxlen=LATEST)
         self._by_speaker: deque[Handoff] = deque(maxlen=LATEST)
         self.speaker = ""
         """The agent that spoke last."""
+        self._said = ""
+        self._said_at: float | None = None
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
         if turn.kind != "agent":
             return
         if turn.tool_calls:
-            self._called.extend(_called(turn))
+            self._called.extend(called(turn))
         if self.speaker and self.speaker != turn.agent:
-            self._by_speaker.append(Handoff(source=self.speaker, target=turn.agent, turn=turn.id))
-        self.speaker = turn.agent
+            self._by_speaker.append(
+                Handoff(
+                    source=self.speaker, target=turn.agent, turn=turn.id, what=_clipped(self._said), time=self._said_at
+                )
+            )
+        self.speaker, self._said, self._said_at = turn.agent, turn.text, turn.time
 
     def latest(self) -> tuple[Handoff, ...]:
         """The handoffs, oldest first."""
@@ -52,14 +61,33 @@ def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -
     return "" if target in speakers[since:] else target
 
 
-def _called(turn: Turn) -> Iterator[Handoff]:
+def called(turn: Turn) -> Iterator[Handoff]:
+    """The handoffs that the turn's tool calls make."""
     for call in turn.tool_calls:
-        if call.name.startswith(_BACK):
-            yield Handoff(source=turn.agent, target=call.name.removeprefix(_BACK), turn=turn.id, back=True)
-        elif call.name.startswith(_OUT):
-            yield Handoff(source=turn.agent, target=call.name.removeprefix(_OUT), turn=turn.id)
-        elif call.name == "task" and (worker := _argument(call.arguments, "subagent_type")):
-            yield Handoff(source=turn.agent, target=worker, turn=turn.id)
+        target, back = _target(call)
+        if target:
+            what = _words_along(call.arguments) or turn.text
+            yield Handoff(
+                source=turn.agent, target=target, turn=turn.id, back=back, what=_clipped(what), time=turn.time
+            )
+
+
+def _target(call: ToolCall) -> tuple[str, bool]:
+    if call.name.startswith(_BACK):
+        return call.name.removeprefix(_BACK), True
+    if call.name.startswith(_OUT):
+        return call.name.removeprefix(_OUT), False
+    return (_argument(call.arguments, "subagent_type"), False) if call.name == "task" else ("", False)
+
+
+def _words_along(arguments: str) -> str:
+    # deepagents says `description`, a supervisor's own handoff tools usually `task_description` or `instructions`.
+    names = ("description", "task_description", "task", "instructions", "message")
+    return next(filter(None, (_argument(arguments, name) for name in names)), "") if arguments != "{}" else ""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
 
 
 def _argument(arguments: str, name: str) -> str:

@@ -1,4 +1,8 @@
-"""How long an agent takes against its usual."""
+"""How long an agent takes against its usual, told by running figures that are kept in the state.
+
+The figures hold the latest samples of each agent and until when they count, so that an agent's usual outlives a
+restart and a history that was cut; a branch has those of the checkpoint that it starts from.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from math import expm1, log1p
 from statistics import median
+from typing import Any
 
 from langgraph_scrum_master.model import Pace, Turn
-from langgraph_scrum_master.shapes import dict_of, read
+from langgraph_scrum_master.shapes import dict_of, items_of, read
 
 ENOUGH = 6
 """Earlier samples without which there is no usual."""
@@ -25,6 +30,12 @@ SPREADS = 4.0
 LATEST = 50
 """Samples that are kept of an agent."""
 
+SAVED_EVERY = 16
+"""Turns after which the figures in the state are renewed; sooner in a short history, which may be cut soon."""
+
+MOST_AGENTS = 64
+"""Agents whose figures are kept, the latest to speak."""
+
 _LEAST_SPREAD = 0.25
 _LONGEST = 1e9
 
@@ -32,31 +43,66 @@ _LONGEST = 1e9
 class Paces:
     """How long each agent's latest turns took, and the pace of the newest."""
 
-    __slots__ = ("_before", "_samples", "newest", "timed")
+    __slots__ = ("_before", "_counted", "_newest", "_samples", "_until", "newest", "timed")
 
-    def __init__(self) -> None:
-        self._samples: dict[str, deque[float]] = {}
+    def __init__(self, figures: object = None) -> None:
+        self._until = _until(figures)
+        self._samples = _samples(figures)
+        self._counted: deque[float] = deque(maxlen=SAVED_EVERY)
+        """When the latest turns that count in the samples were."""
+        self._newest: tuple[Turn, float] | None = None
         self._before: float | None = None
         self.newest: Pace | None = None
-        self.timed = False
+        self.timed = bool(self._samples)
         """Whether any message tells its time."""
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
+        self._count()
         self.newest, before, self._before = None, self._before, turn.time
         # After a message without a time, the time until the next turn is not the next speaker's alone.
         if turn.time is None:
             return
         self.timed = True
-        if turn.kind == "agent" and before is not None and turn.time >= before:
-            self._measure(turn, turn.time - before)
+        if turn.kind == "agent" and before is not None and turn.time > max(before, self._until):
+            self._measure(turn, round(turn.time - before, 3))
+
+    def cycle_times(self) -> dict[str, tuple[float, ...]]:
+        """Seconds that the latest turns of each agent took, the newest included."""
+        times = dict(self._samples)
+        if self._newest is not None:
+            turn, seconds = self._newest
+            times[turn.agent] = (*times.get(turn.agent, ()), seconds)[-LATEST:]
+        return times
+
+    def due(self, figures: object, turns: int) -> dict[str, Any] | None:
+        """The figures to keep, if those in the state are too old for a history of so many turns.
+
+        The newest turn is not in them: whoever reads this state again compares it with what was before.
+        """
+        fresh = max(1, min(SAVED_EVERY, turns // 2))
+        if len(self._counted) < fresh or self._counted[-fresh] <= _until(figures):
+            return None
+        return {"until": self._until, "cycle_times": {agent: list(times) for agent, times in self._samples.items()}}
 
     def _measure(self, turn: Turn, seconds: float) -> None:
-        earlier = self._samples.setdefault(turn.agent, deque(maxlen=LATEST))
+        earlier = self._samples.get(turn.agent, ())
         if len(earlier) >= ENOUGH and seconds > BEYOND * max(earlier):
             usual, limit = median(earlier), _limit(earlier)
             self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
-        earlier.append(seconds)
+        self._newest = (turn, seconds)
+
+    def _count(self) -> None:
+        if self._newest is None:
+            return
+        (turn, seconds), self._newest = self._newest, None
+        # The latest to speak stands last.
+        self._samples[turn.agent] = (*self._samples.pop(turn.agent, ()), seconds)[-LATEST:]
+        if len(self._samples) > MOST_AGENTS:
+            del self._samples[next(iter(self._samples))]
+        if turn.time is not None:
+            self._until = turn.time
+            self._counted.append(turn.time)
 
 
 def reported(health: object, current_agent: str) -> Iterator[Pace]:
@@ -75,6 +121,21 @@ def reported(health: object, current_agent: str) -> Iterator[Pace]:
         )
 
 
+def _until(figures: object) -> float:
+    until = read(figures, "until")
+    return float(until) if isinstance(until, int | float) else float("-inf")
+
+
+def _samples(figures: object) -> dict[str, tuple[float, ...]]:
+    kept = dict_of(read(figures, "cycle_times"))
+    times = {agent: tuple(_plausible(items_of(given))[-LATEST:]) for agent, given in kept.items()}
+    return {agent: samples for agent, samples in times.items() if samples and isinstance(agent, str)}
+
+
+def _plausible(values: Collection[object]) -> list[float]:
+    return [float(value) for value in values if isinstance(value, int | float) and 0 <= value < _LONGEST]
+
+
 def _limit(earlier: Collection[float]) -> float:
     logs = [log1p(seconds) for seconds in earlier]
     middle = median(logs)
@@ -84,5 +145,4 @@ def _limit(earlier: Collection[float]) -> float:
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:
-    plausible = ((agent, seconds) for agent, seconds in times.items() if isinstance(seconds, int | float))
-    return {agent: float(seconds) for agent, seconds in plausible if 0 <= seconds < _LONGEST}
+    return {agent: found[0] for agent, seconds in times.items() if (found := _plausible((seconds,)))}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from langgraph_scrum_master.model import Question, Turn
 from langgraph_scrum_master.observe.asking import asks
+from langgraph_scrum_master.observe.handoffs import called
 from langgraph_scrum_master.text.prose import prose
 from langgraph_scrum_master.text.terms import terms
 
@@ -19,6 +20,7 @@ _NO_ANSWER = re.compile(
     r"|^ok(?:ay)?\W*$",
     re.I,
 )
+_CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
 _SETTLES = re.compile(
     r"\b(?:we (?:use|keep|go|have|decided|will)|we'll|go with|it(?:'s| is)|they are|must|should|as (?:agreed|decided)|"
     r"according to|for \d|use the|see (?:the|ADR))\b",
@@ -27,12 +29,14 @@ _SETTLES = re.compile(
 
 
 class OpenQuestions:
-    """The newest open question of each asker, oldest first."""
+    """What each asker asked for in its newest turn and was not told yet, oldest first."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_open", "_present")
 
     def __init__(self) -> None:
-        self._open: dict[str, _Asked] = {}
+        self._open: dict[str, list[_Asked]] = {}
+        self._present: dict[str, int] = {}
+        """How many turns in the window each agent has."""
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn: it may answer, it may ask, and whoever goes on is no longer waiting."""
@@ -40,30 +44,54 @@ class OpenQuestions:
             return
         if turn.kind == "agent":
             self._open.pop(turn.agent, None)
-        text = asks(turn)
+        needs = asks(turn)
         if self._open and turn.text.strip():
-            self._hear(turn, asks_back=bool(text))
-        if text:
-            question = Question(asker=turn.agent, text=text, turn=turn.id)
-            self._open[turn.agent] = _Asked(question, frozenset(terms(text)))
+            self._hear(turn, asks_back=bool(needs))
+        if turn.kind == "agent":
+            self._present[turn.agent] = self._present.get(turn.agent, 0) + 1
+        if needs:
+            self._open[turn.agent] = [self._asked(turn, need) for need in needs]
 
     def forget(self, turn: Turn) -> None:
         """Let go of what was asked in a turn that is out of the window."""
+        if turn.kind == "agent":
+            self._present[turn.agent] -= 1
+            if not self._present[turn.agent]:
+                del self._present[turn.agent]
         asked = self._open.get(turn.agent)
-        if asked is not None and asked.question.turn == turn.id:
+        if asked and asked[0].question.turn == turn.id:
             del self._open[turn.agent]
 
     def open(self) -> tuple[Question, ...]:
         """The questions that nobody has answered."""
-        return tuple(asked.question for asked in self._open.values())
+        return tuple(asked.question for several in self._open.values() for asked in several)
+
+    def _asked(self, turn: Turn, need: str) -> _Asked:
+        addressee, text = self._addressed(turn, need)
+        question = Question(asker=turn.agent, text=text, turn=turn.id, addressee=addressee, since=turn.time)
+        return _Asked(question, frozenset(terms(text)))
+
+    def _addressed(self, turn: Turn, need: str) -> tuple[str, str]:
+        """Whom the need is put to, and the need without the call."""
+        handed_to = next((handoff.target for handoff in called(turn)), "") if turn.tool_calls else ""
+        if (call := _CALLED.match(need)) and (name := self._known_as(call[1] or call[2], handed_to, bool(call[1]))):
+            return name, need[call.end() :] or need
+        return handed_to, need
+
+    def _known_as(self, name: str, handed_to: str, surely: bool) -> str:
+        known = (agent for agent in (handed_to, *self._present) if agent.lower() == name.lower())
+        return next(known, name.lower() if surely else "")
 
     def _hear(self, turn: Turn, *, asks_back: bool) -> None:
-        for asker, asked in list(self._open.items()):
+        for asker, several in list(self._open.items()):
             if asker == turn.agent:
                 continue
-            if not asks_back and asked.answered_by(turn):
-                del self._open[asker]
-            asked.replies += 1
+            if not asks_back and (left := _unanswered(several, turn)) != several:
+                self._open[asker] = left
+                if not left:
+                    del self._open[asker]
+            for asked in several:
+                asked.replies += 1
 
 
 @dataclass(slots=True)
@@ -72,12 +100,19 @@ class _Asked:
     wanted: frozenset[str]
     replies: int = 0
 
-    def answered_by(self, turn: Turn) -> bool:
-        """Whether the turn speaks of what was asked, or answers directly."""
-        if _NO_ANSWER.search(turn.text):
-            return False
-        addressed = self.replies == 0 and turn.agent.lower() in self.question.text.lower()
-        if addressed or self.wanted.intersection(terms(turn.text)):
-            return True
-        direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(prose(turn.text))
-        return self.replies == 0 and bool(direct)
+    def is_put_to(self, agent: str) -> bool:
+        """Whether this agent was asked by name and nobody has spoken since."""
+        named = agent == self.question.addressee or agent.lower() in self.question.text.lower()
+        return self.replies == 0 and named
+
+
+def _unanswered(several: list[_Asked], turn: Turn) -> list[_Asked]:
+    """What of this is still open after the turn: it answers what it speaks of, or else, said directly, all of it."""
+    if _NO_ANSWER.search(turn.text):
+        return several
+    spoken_of = set(terms(turn.text))
+    left = [asked for asked in several if asked.wanted.isdisjoint(spoken_of)]
+    if len(left) < len(several):
+        return left
+    direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(prose(turn.text))
+    return [asked for asked in several if not (asked.is_put_to(turn.agent) or (asked.replies == 0 and direct))]

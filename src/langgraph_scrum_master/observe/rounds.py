@@ -70,8 +70,17 @@ class Rounds:
     def _stalled(self) -> Cycle | None:
         for one, other in combinations(self._latest, 2):
             if _same_deed(one.reply, other.reply) and _alike(one.ask.text, other.ask.text) >= SAME_ASK:
-                last, evidence = self._latest[-1], (one.reply.id, other.reply.id)
-                return Cycle(agent=last.reply.agent, topic=last.ask.text, count=2, evidence=evidence)
+                last = self._latest[-1]
+                return Cycle(
+                    agent=last.reply.agent,
+                    topic=last.ask.text,
+                    count=2,
+                    evidence=(one.reply.id, other.reply.id),
+                    kind="hub",
+                    agents=(last.ask.agent, last.reply.agent),
+                    first=one.reply.time,
+                    last=other.reply.time,
+                )
         return None
 
 

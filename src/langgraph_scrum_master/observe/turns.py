@@ -129,9 +129,11 @@ def _canonical(arguments: object) -> str:
 
 
 def _time(message: object, marks: Mapping[str, Any]) -> float | None:
+    if (stamp := marks.get("timestamp")) is not None and (found := _seconds(stamp)) is not None:
+        return found
     metadata = dict_of(read(message, "response_metadata"))
     own = message.get("timestamp") if isinstance(message, dict) else None
-    for stamp in (marks.get("timestamp"), metadata.get("timestamp"), own):
+    for stamp in (metadata.get("timestamp"), own):
         if stamp is not None and (found := _seconds(stamp)) is not None:
             return found
     own_id = read(message, "id")

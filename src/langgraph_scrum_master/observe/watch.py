@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from langgraph_scrum_master.model import Turn
-from langgraph_scrum_master.observe.cycles import Repeats
+from langgraph_scrum_master.observe.cycles import LOOK_BACK, Repeats
 from langgraph_scrum_master.observe.flags import Flagged
 from langgraph_scrum_master.observe.handoffs import Handoffs
 from langgraph_scrum_master.observe.pace import Paces
@@ -24,7 +24,7 @@ class Watch:
 
     __slots__ = ("flags", "handoffs", "length", "paces", "questions", "repeats", "request", "rounds", "turns")
 
-    def __init__(self) -> None:
+    def __init__(self, figures: object = None) -> None:
         self.length = 0
         """Messages that were looked at or passed over."""
         self.turns: deque[Turn] = deque(maxlen=WINDOW)
@@ -35,18 +35,25 @@ class Watch:
         self.flags = Flagged()
         self.repeats = Repeats()
         self.rounds = Rounds()
-        self.paces = Paces()
+        self.paces = Paces(figures)
 
-    def extend(self, messages: Sequence[object], at_turn: str) -> None:
-        """Take in the messages that are new; the newest of an unnamed agent is that of the agent at turn."""
+    def extend(self, messages: Sequence[object], at_turn: str, saved_at: float | None) -> None:
+        """Take in the messages that are new.
+
+        The newest of an unnamed agent is that of the agent at turn; one without a time has that of its checkpoint.
+        """
         self.length = max(self.length, len(messages) - WINDOW)
-        for index in range(self.length, len(messages)):
-            turn = read_turn(messages[index], index)
-            if turn is not None:
-                if at_turn and turn.agent == UNNAMED and index == len(messages) - 1:
-                    turn = replace(turn, agent=at_turn)
-                self._add(turn)
+        new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
+        if new and new[-1] is not None:
+            new[-1] = _completed(new[-1], at_turn, saved_at)
+        turns = [turn for turn in new if turn is not None]
         self.length = len(messages)
+        # What is further back does not count for repetitions.
+        recent = len(turns) - 2 * LOOK_BACK
+        for i, turn in enumerate(turns):
+            self._add(turn)
+            if i >= recent:
+                self.repeats.add(turn)
 
     def _add(self, turn: Turn) -> None:
         if len(self.turns) == WINDOW:
@@ -58,7 +65,6 @@ class Watch:
         self.questions.add(turn)
         self.handoffs.add(turn)
         self.flags.add(turn)
-        self.repeats.add(turn)
         self.rounds.add(turn)
         self.paces.add(turn)
 
@@ -80,11 +86,11 @@ class Watcher:
         self._seen: OrderedDict[object, _Seen] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, messages: object, at_turn: str) -> Watch:
+    def take(self, messages: object, at_turn: str, figures: object = None, saved_at: float | None = None) -> Watch:
         """The watch of this conversation, with all its messages taken in. Nobody else has it until it is kept."""
         history = items_of(messages)
-        watch = self._known(history) or Watch()
-        watch.extend(history, at_turn)
+        watch = self._known(history) or Watch(figures)
+        watch.extend(history, at_turn, saved_at)
         return watch
 
     def keep(self, messages: object, watch: Watch) -> None:
@@ -120,6 +126,12 @@ class _Seen(NamedTuple):
         if self.watch.length != end or start < 0 or read(history[end - 1], "content") != self.content:
             return False
         return self.messages == list(history[start:end])
+
+
+def _completed(turn: Turn, at_turn: str, saved_at: float | None) -> Turn:
+    if at_turn and turn.agent == UNNAMED:
+        turn = replace(turn, agent=at_turn)
+    return turn if turn.time is not None or saved_at is None else replace(turn, time=saved_at)
 
 
 def _key(message: object) -> object:

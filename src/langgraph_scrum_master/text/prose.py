@@ -14,8 +14,8 @@ _NOT_PROSE = (
     re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
     re.compile(r"(?<![\w'])'[^'\n]{3,200}'(?![\w'])"),
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9])|\n+|(?<=[。？！])")
-_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|[*_]{1,3}")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9]|@\w)|\n+|(?<=[。？！])")
+_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
 MOST = 12_000
 """Characters of a message that are looked at, half from its start and half from its end."""
