@@ -8,8 +8,9 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from pydantic import BaseModel
 
-from builders import NOW, a_state, says
+from builders import NOON, NOW, a_state, says
 from langgraph_scrum_master import TEAM_REQUIREMENTS, ContextGap, InjectionConfig, Observation, ScrumMaster
+from langgraph_scrum_master.detect import detect
 from langgraph_scrum_master.detect.gap import gap
 from langgraph_scrum_master.observe import observe
 
@@ -104,7 +105,7 @@ def test_the_same_call_with_the_same_arguments_is_a_cycle_and_with_new_ones_is_n
     def call(**arguments: Any) -> AIMessage:
         return says("dev", "", tool_calls=[{"name": "read_file", "args": arguments, "id": "c"}])
 
-    assert reasons({"messages": [call(path="a.py")] * 4}) == ["circular_logic"]
+    assert reasons({"messages": [call(path="a.py")] * 5}) == ["circular_logic"]
     assert reasons({"messages": [call(path=f"{i}.py") for i in range(6)]}) == []
 
 
@@ -477,7 +478,7 @@ OPINIONS = {
     "pm": (
         "Both are fine for me, but please agree on one store of the sessions today.",
         "Please agree today on one store, both Redis and Postgres are fine.",
-        "Both are fine, agree on one store of sessions, I said.",
+        "Both are fine, agree on one store of sessions today.",
     ),
 }
 
@@ -550,3 +551,138 @@ def test_what_structured_output_names_as_missing_is_a_gap_with_one_need_each(sta
 )
 def test_structured_output_that_names_nothing_missing_is_no_gap(answer: object) -> None:
     assert gaps({"current_agent": "dev", "structured_response": answer}) == ()
+
+
+@pytest.mark.parametrize(
+    "answer", ["None", "n/a", "No", ["None"], ["", None], "No missing information.", "no open questions"]
+)
+def test_a_field_that_says_nothing_is_missing_is_no_gap(answer: object) -> None:
+    assert gaps({"current_agent": "dev", "structured_response": {"missing_information": answer}}) == ()
+
+
+def test_questions_given_as_objects_and_in_a_fence_are_read() -> None:
+    text = '```json\n{"open_questions": [{"question": "Which database?", "priority": 1}]}\n```'
+
+    (found,) = gaps({"messages": [says("dev", text)]})
+
+    assert found.context_query == "Which database?"
+
+
+def test_however_much_is_missing_a_gap_stays_small() -> None:
+    (found,) = gaps({"current_agent": "dev", "missing_context": [f"field {i} {'x' * 5000}" for i in range(2000)]})
+
+    assert len(found.parts) == 8
+    assert len(str(found.to_dict())) < 12_000
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Lint failed: undefined name 'foo' in app.py line 3",
+        "Type check failed: missing return statement",
+        "Coverage 62% is below 80%: missing tests for utils.py",
+        "Test test_login failed: element not found",
+        "3 public functions lack docstrings",
+        "Build failed: module 'requests' not found",
+        "SyntaxError: missing ')'",
+        "AssertionError: user is not defined",
+    ],
+)
+def test_a_gate_that_fails_on_the_code_is_no_gap(reason: str) -> None:
+    assert gaps({"gate_blocked": True, "gate_failure": reason, "current_agent": "dev"}) == ()
+
+
+def test_a_gate_that_does_not_block_is_no_gap() -> None:
+    failed = {"passed": False, "gate_name": "dod", "reason": "The retention policy is not specified."}
+
+    assert gaps({"gate_blocked": False, "gate_results": [failed], "current_agent": "dev"}) == ()
+    assert reasons({"gate_results": [failed], "current_agent": "dev"}) == ["gate_failure"]
+
+
+@pytest.mark.parametrize(
+    "parts", [range(1, 10), ("users", "orders", "carts", "payments", "refunds", "audits", "stock")]
+)
+def test_reports_made_from_a_template_are_progress(parts: Any) -> None:
+    turns = [
+        turn
+        for part in parts
+        for turn in (
+            ("dev", f"Implemented endpoint {part} of 9, unit tests pass, coverage stays above the bar, docs updated."),
+            ("reviewer", f"Reviewed endpoint {part} of 9, code follows the guidelines, approved and merged at once."),
+        )
+    ]
+
+    assert gaps(a_state(*turns)) == ()
+
+
+def test_a_long_text_that_grows_at_its_end_is_progress() -> None:
+    opening = "The report of the quarter, with all that was said before. " * 50
+
+    assert gaps(a_state(*(("writer", f"{opening} Section {i} is new.") for i in range(5)))) == ()
+
+
+@pytest.mark.parametrize(
+    ("ask", "slots"),
+    [
+        ("Please process invoice {} and post it to the ledger.", ("1041", "1042", "1043", "1044")),
+        ("Research the market for electric bikes in {} please.", ("France", "Japan", "Brazil", "Kenya")),
+    ],
+)
+def test_a_hub_that_hands_out_like_tasks_is_no_cycle(ask: str, slots: tuple[str, ...]) -> None:
+    assert gaps(rounds(*((ask.format(slot), "It was done as you asked and posted.") for slot in slots))) == ()
+
+
+def test_tests_rerun_after_other_edits_are_no_cycle() -> None:
+    messages: list[Any] = []
+    for i in range(6):
+        for name, arguments in (("edit", {"patch": f"replace part{i} by other{i}"}), ("run_tests", {})):
+            call = {"name": name, "args": arguments, "id": f"{name}{i}"}
+            messages.append(says("dev", "", tool_calls=[call]))
+            messages.append(ToolMessage("1 failed", tool_call_id=f"{name}{i}", name=name))
+
+    assert gaps({"messages": messages}) == ()
+
+
+def test_a_talk_in_circles_is_one_need_however_it_is_worded() -> None:
+    talk = [(agent, OPINIONS[agent][i % 3]) for i in range(6) for agent in ("dev", "architect")]
+
+    first, later = (observe(a_state(*talk[:end]), now=NOW) for end in (8, 12))
+    needs = {
+        found.need for observation in (first, later) for found in detect(observation) if found.agent == "architect"
+    }
+
+    assert len(needs) == 1
+    assert first.cycles[0].count < later.cycles[0].count
+
+
+def test_an_analysis_that_was_kept_in_the_state_expires() -> None:
+    analysis = {"circular_detected": True, "patterns_found": [{"agents_involved": ["dev"]}], "analyzed_at": NOW}
+    later = {"messages": [says("dev", "The build is repaired.", additional_kwargs={"timestamp": NOON + 601})]}
+
+    assert reasons({**later, "cycle_analysis": analysis}) == []
+
+
+def test_a_team_that_is_reported_healthy_has_no_slow_agent() -> None:
+    health = {"status": "healthy", "metrics": {"agent_cycle_times": {"pm": 20, "dev": 45}}}
+
+    assert gaps({"current_agent": "dev", "health_status": health}) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Waiting for the API contract.",
+        "Need the API contract.",
+        "I have no clue how the retry policy is defined.",
+        "I can't implement the endpoint: there is no contract for it anywhere.",
+        "The contract of the payment API isn't documented, so I stopped.",
+    ],
+)
+def test_terse_ways_to_say_that_something_is_missing(text: str) -> None:
+    assert reasons(a_state(("dev", text))) == ["clarification_requested"]
+
+
+def test_a_task_for_a_colleague_is_no_request() -> None:
+    text = "Dev, could you please implement the login form and let me know when it is ready?"
+
+    assert gaps(a_state(("lead", text))) == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
@@ -121,7 +121,7 @@ def test_a_branch_goes_on_with_the_figures_of_its_checkpoint() -> None:
 
 
 def test_the_figures_that_reach_further_win_in_any_order() -> None:
-    old, new = {"until": 1.0, "cycle_times": {}}, {"until": 2.0, "cycle_times": {"dev": [1.0]}}
+    old, new = {"until": NOON, "cycle_times": {}}, {"until": NOON + 20, "cycle_times": {"dev": [1.0]}}
 
     assert (
         newest_figures(old, new) == newest_figures(new, old) == newest_figures(None, new) == newest_figures(new, None)
@@ -130,7 +130,14 @@ def test_the_figures_that_reach_further_win_in_any_order() -> None:
 
 @pytest.mark.parametrize(
     "figures",
-    ["odd", 3, {"until": "x"}, {"until": None, "cycle_times": 7}, {"cycle_times": {"dev": ["x", -1, 1e99, None]}}],
+    [
+        "odd",
+        3,
+        {"until": "x"},
+        {"until": 10**400},
+        {"until": None, "cycle_times": 7},
+        {"cycle_times": {"dev": ["x", -1, 1e99, None]}},
+    ],
 )
 def test_odd_figures_do_no_harm(figures: object) -> None:
     assert ScrumMaster().detect({"messages": USUAL, "team_figures": figures}) == ()
@@ -155,3 +162,48 @@ def test_messages_without_times_have_those_of_their_checkpoints() -> None:
     found = [reasons(master, s._replace(created_at=at)) for s, at in zip(saved, minutes, strict=True)]
 
     assert found == [[]] * 8 + [["long_cycle_time"]]
+
+
+def with_times(*times: float | None) -> dict[str, Any]:
+    return {
+        "messages": [
+            says("dev", f"Part {i} is ready.", id=f"m{i}", additional_kwargs={"timestamp": at} if at else {})
+            for i, at in enumerate(times)
+        ]
+    }
+
+
+def test_agents_at_work_at_the_same_time_do_not_slow_each_other_down() -> None:
+    steady = [NOON + 20 * i for i in range(12)]
+    at = steady[-1]
+
+    assert reasons(ScrumMaster(), with_times(*steady, at + 30, at + 9, at + 35)) == []
+
+
+@pytest.mark.parametrize("wrong", [400 * 86_400.0, 90_000.0])
+def test_a_clock_that_was_wrong_for_a_while_does_no_harm(wrong: float) -> None:
+    steady = [NOON + 20 * i for i in range(12)]
+    later = [steady[-1] + 20 * i for i in range(1, 12)]
+    during = [later[-1] + wrong + 20 * i for i in range(1, 12)]
+    after = [later[-1] + 20 * i for i in range(1, 12)]
+    history = with_times(*steady, *later, *during, *after)["messages"]
+    state = watched(history)
+
+    assert reasons(ScrumMaster(), state) == []
+    state["messages"] = [*history, with_times(after[-1] + 4000)["messages"][0]]
+    assert reasons(ScrumMaster(), state) == ["long_cycle_time"]
+
+
+def test_the_time_that_tools_take_is_the_agents_that_called_them() -> None:
+    def turn(i: int, at: float) -> list[BaseMessage]:
+        call = {"name": "read_file", "args": {"path": f"{i}.py"}, "id": f"c{i}"}
+        return [
+            says("dev", "", id=f"m{i}", tool_calls=[call], additional_kwargs={"timestamp": at}),
+            ToolMessage("…", tool_call_id=f"c{i}", name="read_file"),
+        ]
+
+    times = [NOON + 5 * i for i in range(20)]
+    usual = [message for i, at in enumerate(times) for message in turn(i, at)]
+
+    assert reasons(ScrumMaster(), {"messages": usual}) == []
+    assert reasons(ScrumMaster(), {"messages": [*usual, *turn(20, times[-1] + 300)]}) == ["long_cycle_time"]

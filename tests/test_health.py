@@ -46,12 +46,12 @@ def test_a_team_at_work_is_healthy() -> None:
     assert status.metrics.agent_churn_rates == {"pm": pytest.approx(2 / 85 * 60), "dev": pytest.approx(2 / 85 * 60)}
 
 
-@pytest.mark.parametrize(("ago", "severity"), [(200, None), (220, "warning"), (301, "critical")])
+@pytest.mark.parametrize(("ago", "severity"), [(180, None), (220, "warning"), (301, "critical")])
 def test_an_agent_that_work_waits_for_is_idle_and_one_that_is_done_rests(ago: float, severity: str | None) -> None:
-    state = spoken(("pm", 700), ("dev", ago), current_agent="dev")
+    state = spoken(("dev", 700), ("pm", 650), ("dev", ago + 20), ("pm", ago), current_agent="dev")
 
     assert alerts(state) == ([(severity, "idle", "dev")] if severity else [])
-    assert health(state).metrics.agent_idle_times == {"pm": 700, "dev": ago}
+    assert health(state | {"current_agent": "pm"}).alerts == ()
 
 
 def test_an_agent_is_idle_from_when_work_was_handed_to_it() -> None:
@@ -164,3 +164,17 @@ def test_a_healthy_team_is_in_no_cycle() -> None:
 
     assert (analysis.circular_detected, analysis.patterns_found, analysis.intervention_strategy) == (False, (), "none")
     assert analysis.total_exchange_count == 1
+
+
+def test_a_saved_state_is_judged_by_the_time_it_was_saved() -> None:
+    builder = StateGraph(State)
+    builder.add_node("dev", lambda _state: spoken(("pm", 90), ("dev", 60)))
+    builder.add_edge(START, "dev")
+    graph = builder.compile(checkpointer=InMemorySaver(serde=checkpoint_serde()))
+    start: Any = {"messages": []}
+    graph.invoke(start, {"configurable": {"thread_id": "t"}})
+    saved = graph.get_state({"configurable": {"thread_id": "t"}})._replace(created_at="2026-03-02T12:00:00+00:00")
+
+    status = health_status(ScrumMaster(clock=lambda: NOON + 1e6).observe(saved))
+
+    assert status.metrics.agent_idle_times == {"pm": 90, "dev": 60}

@@ -65,6 +65,7 @@ def test_the_plain_form_has_the_fields_and_only_json_shapes() -> None:
         "detected_at": NOW,
         "missing": [],
         "parts": [],
+        "about": "",
     }
 
 

@@ -447,3 +447,98 @@ def test_a_gates_reason_tells_what_is_missing(reason: str, missing: tuple[str, .
     (gate,) = observed({"gate_blocked": True, "gate_failure": reason}).gates
 
     assert gate.missing == missing
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "1. PostgreSQL\n2. thirty minutes\n3. the one in Frankfurt, as always",
+        "- PostgreSQL\n- thirty minutes\n- the one in Frankfurt, as always",
+    ],
+)
+def test_a_list_with_an_item_for_each_need_answers_them_all(answer: str) -> None:
+    asked = "Which database do we use? How long does a session live? In which region do we deploy?"
+
+    assert observed(a_state(("dev", asked), ("pm", answer))).questions == ()
+
+
+def test_an_answer_that_goes_on_with_a_question_is_an_answer() -> None:
+    back = "We keep idempotency keys in Redis for a day. Which retry policy do you follow?"
+
+    (question,) = observed(a_state(("dev", "Where do we keep idempotency keys?"), ("pm", back))).questions
+
+    assert question.asker == "pm"
+
+
+def test_whoever_was_asked_by_name_may_answer_later() -> None:
+    asked, chat = (
+        ("dev", "@PM: when is the release?"),
+        ("designer", "The mockups have been moved to the shared folder."),
+    )
+    state = a_state(asked, chat, ("pm", "We ship on the last Friday of the month after the freeze."))
+
+    assert observed(state).questions == ()
+
+
+def test_what_an_agents_name_is_part_of_does_not_address_it() -> None:
+    state = a_state(
+        ("pm", "Which device does the customer use?"), ("dev", "The build of the parser has been repaired.")
+    )
+
+    assert [question.asker for question in observed(state).questions] == ["pm"]
+
+
+def test_no_reply_takes_long_to_hear() -> None:
+    askers = [(f"agent{i}", f"Which retention does archive {i} have?") for i in range(60)]
+    started = time.process_time()
+
+    observed(a_state(*askers, ("pm", "lorem ipsum dolor sit amet " * 40_000)))
+
+    assert time.process_time() - started < 5
+
+
+def supervised(text: str) -> dict[str, Any]:
+    """What langgraph-supervisor leaves behind when a worker has spoken: it hands the work back in its name."""
+    mark = {"__is_handoff_back": True}
+    call = {"name": "transfer_back_to_supervisor", "args": {}, "id": "b"}
+    return {
+        "messages": [
+            HumanMessage("Build the orders service."),
+            says("dev", text, id="m1"),
+            says("dev", "Transferring back to supervisor", tool_calls=[call], response_metadata=mark),
+            ToolMessage("Successfully transferred back to supervisor", tool_call_id="b", response_metadata=mark),
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["Which database do we use for the orders service?", '{"missing_information": ["the order schema"]}']
+)
+def test_a_worker_that_is_handed_back_still_lacks_what_it_asked_for(text: str) -> None:
+    (found,) = detect(observed(supervised(text)))
+
+    assert (found.agent, found.indicators[0].split("@")[1]) == ("dev", "m1")
+
+
+def test_a_worker_that_repeats_itself_to_its_supervisor_goes_in_circles() -> None:
+    again = supervised("I have reviewed the orders service and found nothing.")["messages"][1:] * 3
+
+    assert [found.reason for found in detect(observed({"messages": again}))] == ["circular_logic"]
+
+
+def test_the_report_of_a_subagent_is_its_turn() -> None:
+    call = {"name": "task", "args": {"description": "Build it.", "subagent_type": "builder"}, "id": "t"}
+    report = ToolMessage("I cannot go on. Which database do we use for orders?", tool_call_id="t", id="m1")
+
+    (found,) = detect(observed({"messages": [says("lead", "", tool_calls=[call]), report]}))
+
+    assert (found.agent, found.reason) == ("builder", "clarification_requested")
+
+
+def test_a_turn_with_its_tools_is_all_that_of_the_agent_at_turn() -> None:
+    call = {"name": "read_file", "args": {}, "id": "c"}
+    messages = [AIMessage("Reading.", tool_calls=[call]), ToolMessage("…", tool_call_id="c"), AIMessage("Read.")]
+
+    turns = observed({"messages": messages, "active_agent": "dev"}).turns
+
+    assert [turn.agent for turn in turns if turn.kind == "agent"] == ["dev", "dev"]

@@ -20,7 +20,7 @@ from langgraph_scrum_master.model import (
     digest,
 )
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import mapping_of
+from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.state import FIGURES_KEY, Payload, cleared, merge_records, payloads, records
 
 RECENT_EXCHANGES = 5
@@ -66,7 +66,7 @@ def state_update(
 def context_for(state: object, agent: str) -> str:
     """What waits in the state for this agent to read; empty if nothing does."""
     return "\n\n".join(
-        str(payload.get("text", "")) for payload in waiting(mapping_of(state)) if payload.get("agent") == agent
+        str(payload.get("text", "")) for payload in waiting(unwrapped(state)[0]) if payload.get("agent") == agent
     )
 
 

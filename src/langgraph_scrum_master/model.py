@@ -67,6 +67,8 @@ class ContextGap(Plain):
     """What is known to be missing, by name."""
     parts: tuple[str, ...] = ()
     """The single things that the query asks for, where there are several: each is looked for by itself."""
+    about: str = ""
+    """What the need is known by, where its words change from turn to turn."""
 
     def __post_init__(self) -> None:
         freeze(self, "indicators", "missing", "parts")
@@ -76,7 +78,7 @@ class ContextGap(Plain):
     @property
     def need(self) -> str:
         """The same agent asking for the same thing again has the same need, whatever message shows it."""
-        return digest(self.agent, " ".join(self.context_query.lower().split()))
+        return digest(self.agent, self.about or " ".join(self.context_query.lower().split()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +321,7 @@ class ToolCall:
 
     name: str
     arguments: str
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +337,8 @@ class Turn:
     """Seconds since the epoch, where the message tells."""
     marks: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The message's `additional_kwargs`."""
+    answers: str = ""
+    """The id of the tool call that a tool's message answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,6 +406,8 @@ class Cycle:
     kind: CycleKind = "repeated_turn"
     agents: tuple[str, ...] = ()
     """All that go round in it."""
+    about: str = ""
+    """What it is known by, where its words change from turn to turn."""
     first: float | None = None
     """Seconds since the epoch, where the messages tell."""
     last: float | None = None

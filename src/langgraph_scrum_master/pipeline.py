@@ -94,7 +94,7 @@ class Pipeline:
             _warn_if_malformed(state, values)
             observation = observe(
                 values,
-                now=self._now(),
+                now=saved_at or self._now(),
                 requirements=self.config.requirements,
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else None,

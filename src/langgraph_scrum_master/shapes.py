@@ -12,8 +12,12 @@ def read(thing: object, name: str, default: Any = None) -> Any:
     # Asked for each message several times: whether something is a Mapping takes much longer to find out.
     if isinstance(thing, dict):
         return thing.get(name, default)
-    found = getattr(thing, name, default)
-    return thing.get(name, default) if found is default and isinstance(thing, Mapping) else found
+    try:
+        found = getattr(thing, name, default)
+        return thing.get(name, default) if found is default and isinstance(thing, Mapping) else found
+    # A host's own type may raise anything here.
+    except Exception:
+        return default
 
 
 def unwrapped(thing: object) -> tuple[Mapping[str, Any], str]:

@@ -77,10 +77,14 @@ def latest(old: Any, new: Any) -> Any:
 
 
 def newest_figures(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The figures that reach further."""
+    """The newer figures, unless a subgraph gives back some that do not reach so far."""
     if not old or not new:
         return old or new
-    return old if _until(old) > _until(new) else new
+    # Much further back, the clock was set right in between.
+    return old if 0 < _until(old) - _until(new) < _CORRECTION else new
+
+
+_CORRECTION = 3_600.0
 
 
 def _until(figures: dict[str, Any]) -> float:

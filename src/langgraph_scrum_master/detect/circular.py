@@ -18,6 +18,7 @@ def circular_logic(observation: Observation) -> Iterator[ContextGap]:
             agent=cycle.agent,
             reason="circular_logic",
             query=cycle.topic or observation.task,
+            about=cycle.about,
             confidence=CONFIDENCE,
             indicators=tuple(f"repeated@{turn}" for turn in cycle.evidence),
         )

@@ -11,6 +11,13 @@ LONGEST_QUERY = 1_000
 """Characters of a query; what is longer is no question but a document."""
 
 
+MOST_MISSING = 100
+"""Names of what is missing."""
+
+MOST_PARTS = 8
+"""Things that are looked for by themselves."""
+
+
 def gap(
     observation: Observation,
     *,
@@ -21,11 +28,12 @@ def gap(
     indicators: tuple[str, ...],
     missing: tuple[str, ...] = (),
     parts: tuple[str, ...] = (),
+    about: str = "",
 ) -> ContextGap:
     """The gap, with an id that the same evidence gives again."""
     agent = well_formed(agent or observation.current_agent or UNKNOWN_AGENT)
-    query = well_formed(query)
-    query = query if len(query) <= LONGEST_QUERY else query[:LONGEST_QUERY].rsplit(" ", 1)[0]
+    query = _clipped(query)
+    parts = tuple(dict.fromkeys(clipped for part in parts if (clipped := _clipped(part).strip())))
     return ContextGap(
         gap_id=f"gap-{digest(agent, reason, query, *indicators)}",
         agent=agent,
@@ -34,6 +42,12 @@ def gap(
         confidence=confidence,
         indicators=indicators,
         detected_at=observation.now,
-        missing=missing,
-        parts=tuple(well_formed(part) for part in parts) if len(parts) > 1 else (),
+        missing=tuple(_clipped(name) for name in missing[:MOST_MISSING]),
+        parts=parts[:MOST_PARTS] if len(parts) > 1 else (),
+        about=about,
     )
+
+
+def _clipped(text: str) -> str:
+    text = well_formed(text)
+    return text if len(text) <= LONGEST_QUERY else text[:LONGEST_QUERY].rsplit(" ", 1)[0]

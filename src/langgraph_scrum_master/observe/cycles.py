@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from langgraph_scrum_master.model import Cycle, CycleKind, Turn, instant
@@ -26,11 +27,11 @@ NEWS = 0.05
 LONGEST_PERIOD = 4
 """Agents in a circle, at most."""
 
-TOPIC_NEWS = 0.2
-"""The same where the messages themselves say that all are about one topic."""
-
 ROUNDS = 3
-"""Times that the word goes round before it can be a circle; all but the first must bring nothing new."""
+"""Times that the word goes round before it can be a circle; all but the first must bring no new word at all."""
+
+POLLS = 2
+"""How many times more the same tool may be called: polling is no cycle."""
 
 _WORD = re.compile(r"\w+")
 _TRY = re.compile(r"\b(attempt|try|retry|trying|retrying)(?: again)?(?: (?:no|nr|number))?\W{1,3}\d+\b")
@@ -47,11 +48,12 @@ class _Key(NamedTuple):
     words: frozenset[str]
     calls: str
     """The tools that were called, with their arguments."""
+    whole: str = ""
+    """All of the text, where it is too long for its words."""
 
     @property
     def enough(self) -> int:
-        # A call without a word is often polling: once more is allowed.
-        return REPEATS + 1 if self.calls and not self.words else REPEATS
+        return REPEATS + POLLS if self.calls else REPEATS
 
 
 class _Heard(NamedTuple):
@@ -111,23 +113,22 @@ class Repeats:
         if left or (news := _news(latest, same[-2], same[-1])) > NEWS:
             return None
         around = [heard.turn for heard in latest if heard.key and self._times[heard.key] >= REPEATS]
-        kind: CycleKind = "repeated_call" if key.calls and not key.words else "repeated_turn"
+        kind: CycleKind = "repeated_call" if key.calls else "repeated_turn"
         return _cycle([latest[i].turn for i in same], around, kind, news)
 
     def _circle(self) -> Cycle | None:
-        # Whatever was before, who has just brought news does not go in circles: most turns are done with here.
-        if not self._latest or self._latest[-1].fresh > TOPIC_NEWS * len(self._latest[-1].words):
+        # Who has just brought news does not go in circles: most turns are done with here.
+        if not self._latest or self._latest[-1].fresh:
             return None
         spoken = self._talk()
         for period in range(2, LONGEST_PERIOD + 1):
             last = spoken[-ROUNDS * period :]
             if len(last) == ROUNDS * period and _goes_round(last, period):
                 idle = list(self._latest)[-_span(self._latest, last[period]) :]
-                words, fresh = sum(len(h.words) for h in idle), sum(h.fresh for h in idle)
-                turns = [heard.turn for heard in last]
-                allowed = TOPIC_NEWS if _topic(turns) else NEWS
-                if fresh <= allowed * words and words >= _FEWEST * len(idle):
-                    return _cycle(turns, turns, "topic_cycle", fresh / words)
+                if not any(heard.fresh for heard in idle) and all(len(heard.words) >= _FEWEST for heard in last):
+                    turns = [heard.turn for heard in _whole_circle(spoken, period)]
+                    circle = _cycle(turns, turns, "topic_cycle", 0.0)
+                    return replace(circle, about=f"circle of {' '.join(sorted(circle.agents))}")
         return None
 
     def _talk(self) -> list[_Heard]:
@@ -146,11 +147,12 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
     if not truthy(read(analysis, "circular_detected")):
         return
     patterns = items_of(read(analysis, "patterns_found"))
+    analysed_at = text_of(read(analysis, "analyzed_at"))
     for pattern in patterns:
         agents = tuple(text_of(agent) for agent in items_of(read(pattern, "agents_involved")))
         count = read(pattern, "exchange_count", 0)
         first, last = text_of(read(pattern, "first_exchange_at")), text_of(read(pattern, "last_exchange_at"))
-        if not _expired(last, turns, now):
+        if not _expired(last or analysed_at, turns, now):
             yield Cycle(
                 agent=_whose(agents, turns, current_agent),
                 topic=text_of(read(pattern, "topic")),
@@ -161,7 +163,7 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
                 first=_time(first),
                 last=_time(last),
             )
-    if not patterns:
+    if not patterns and not _expired(analysed_at, turns, now):
         yield Cycle(agent=current_agent, topic="", count=0, evidence=("cycle_analysis",), kind="reported")
 
 
@@ -209,7 +211,8 @@ def _key(turn: Turn, words: Sequence[str]) -> _Key | None:
     calls = " ".join(f"{call.name}{call.arguments}" for call in turn.tool_calls) if turn.tool_calls else ""
     if calls.startswith("transfer_") or not (calls or len(turn.text.strip()) >= _SHORTEST):
         return None
-    return _Key(turn.agent, frozenset(words), calls)
+    whole = turn.text if len(turn.text) > _LOOKED_AT else ""
+    return _Key(turn.agent, frozenset(words), calls, whole)
 
 
 def _words(turn: Turn) -> tuple[str, ...]:
@@ -225,9 +228,13 @@ def _news(heard: Sequence[_Heard], before: int, last: int) -> float:
     between = heard[before + 1 : last]
     if any(each.turn.kind == "human" for each in between):
         return 1.0
-    known = {word for each in heard[: before + 1] for word in each.words}
-    words = [word for each in between for word in each.words]
+    known = {word for each in heard[: before + 1] for word in (*each.words, *_arguments(each.turn))}
+    words = [word for each in between for word in (*each.words, *_arguments(each.turn))]
     return sum(word not in known for word in words) / max(1, len(words))
+
+
+def _arguments(turn: Turn) -> list[str]:
+    return [word for call in turn.tool_calls for word in _WORD.findall(call.arguments[:_LOOKED_AT].lower())]
 
 
 def _goes_round(spoken: Sequence[_Heard], period: int) -> bool:
@@ -235,6 +242,14 @@ def _goes_round(spoken: Sequence[_Heard], period: int) -> bool:
     return len(set(agents[:period])) == period and all(
         agents[i] == agents[i - period] for i in range(period, len(agents))
     )
+
+
+def _whole_circle(spoken: Sequence[_Heard], period: int) -> Sequence[_Heard]:
+    """As much of the talk as goes round without news, with the round that had it."""
+    start = len(spoken) - ROUNDS * period
+    while start and spoken[start - 1].turn.agent == spoken[start + period - 1].turn.agent and not spoken[start].fresh:
+        start -= 1
+    return spoken[start:]
 
 
 def _span(latest: Sequence[_Heard], first: _Heard) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from langgraph_scrum_master.model import Flag, Turn
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import absent, dict_of, items_of, read, text_of
+from langgraph_scrum_master.shapes import absent, dict_of, fields_text, items_of, read, text_of, truthy
 
 REQUEST_TOOL = "request_context"
 """The tool with which an agent asks for context."""
@@ -29,6 +30,9 @@ MISSING_FIELDS = (
 )
 """Fields of structured output in which agents say what they lack."""
 
+MOST_NEEDS = 100
+"""Items of such a field that are read."""
+
 
 class Flagged:
     """What the latest turn of each agent says it lacks."""
@@ -46,7 +50,7 @@ class Flagged:
         flags: tuple[Flag, ...] = ()
         if turn.tool_calls or not _MARKS.isdisjoint(turn.marks):
             flags = tuple(_said(turn))
-        elif turn.text.startswith("{"):
+        elif _OBJECT.match(turn.text):
             flags = tuple(_written(turn))
         if flags:
             self._flags[turn.agent] = flags
@@ -91,10 +95,17 @@ def _said(turn: Turn) -> Iterator[Flag]:
 def _written(turn: Turn) -> Iterator[Flag]:
     """What an agent says whose words are a JSON object."""
     with suppress(ValueError, RecursionError):
-        if needs := _confessed(json.loads(turn.text)):
+        if needs := _confessed(json.loads(turn.text.strip().removeprefix("```json").strip("`\n "))):
             yield _flag(turn.agent, needs, turn.id)
 
 
+_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_NAMING = ("question", "text", "name", "description", "key")
+_NOTHING = re.compile(
+    r"\W*|\W*(?:none|null|nil|n/?a|no|nothing|not applicable|false|no (?:open |missing |further )?\w+)"
+    r"(?: (?:at (?:the|this) moment|is missing|missing|needed|required))?\W*",
+    re.I,
+)
 _MARKS = frozenset(("missing_context", "parsed"))
 _UNNAMED = ("missing context",)
 
@@ -111,12 +122,18 @@ def _confessed(answer: object) -> tuple[str, ...]:
 
 def _needs(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return (value.strip(),) if value.strip() else ()
+        return () if _NOTHING.fullmatch(value) else (value.strip(),)
     if isinstance(value, Mapping):
-        return tuple(str(key) for key, missing in value.items() if missing)
+        return tuple(str(key) for key, missing in value.items() if truthy(missing))
     if items := items_of(value):
-        return tuple(str(item) for item in items)
+        return tuple(need for item in items[:MOST_NEEDS] if not _NOTHING.fullmatch(need := _named(item)))
     return _UNNAMED if value is True else ()
+
+
+def _named(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return item.strip() if isinstance(item, str) else "" if item is None else fields_text(item)
+    return next(filter(None, (text_of(read(item, name)).strip() for name in _NAMING)), "") or fields_text(item)
 
 
 def _required(state: State, target: str, requirements: Mapping[str, Sequence[str]]) -> Iterator[Flag]:

@@ -12,6 +12,8 @@ from langgraph_scrum_master.text.prose import sentences
 
 def read_gates(state: State) -> tuple[Gate, ...]:
     """The gates that block now: by the state's flag, or the latest word of each gate by name."""
+    if state.get("gate_blocked") is False:
+        return ()
     latest = {text_of(read(result, "gate_name")): result for result in items_of(state.get("gate_results"))}
     failed = [
         _gate(name, text_of(read(result, "reason")))
@@ -29,7 +31,11 @@ def _gate(name: str, reason: str) -> Gate:
 
 def _missing(reason: str) -> list[str]:
     """What the reason says is not known: the items of a list, else the sentences that say so."""
-    wanting = [sentence for sentence in sentences(reason[:_LOOKED_AT]) if _WANTS_INFORMATION.search(sentence)]
+    wanting = [
+        sentence
+        for sentence in sentences(reason[:_LOOKED_AT])
+        if _WANTS_INFORMATION.search(sentence) and (not _OF_CODE.search(sentence) or _KNOWLEDGE.search(sentence))
+    ]
     listed = [item for sentence in wanting if (names := _LIST.search(sentence)) for item in _items(names[1])]
     return listed or wanting
 
@@ -45,6 +51,17 @@ _WANTS_INFORMATION = re.compile(
     r"(?:not|never|n't) (?:\w+ )?(?:specified|defined|provided|documented|stated|given|named|clear|known|found|mentioned|say)|"
     r"no (?:\w+ )?(?:context|information|decision|specification|spec|criteria|documentation|definition|requirements?|adr)|"
     r"needs? (?:more )?(?:context|information|clarification|detail))\b",
+    re.I,
+)
+_OF_CODE = re.compile(
+    r"\b(?:tests?|assertions?|docstrings?|lint(?:er|ing)?|type check\w*|mypy|ruff|imports?|modules?|packages?|return|statement|syntax|attribute|"
+    r"elements?|variables?|functions?|methods?|class(?:es)?|files?|director(?:y|ies)|build|compil\w+|semicolon|bracket|parenthes[ie]s|"
+    r"\w+error|exception|line \d+|exit code|name '|\d+ ?%)|[()\[\]{}]'",
+    re.I,
+)
+_KNOWLEDGE = re.compile(
+    r"\b(?:context|information|decisions?|specifications?|specs?|criteria|documentation|definitions?|requirements?|adrs?|contracts?|schemas?|"
+    r"polic(?:y|ies)|rationale|clarification|constraints?|conventions?|glossary|design|owner|config)\b|_(?:config|requirements|criteria|policy)\b",
     re.I,
 )
 _LIST = re.compile(

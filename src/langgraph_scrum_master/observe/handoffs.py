@@ -72,12 +72,22 @@ def called(turn: Turn) -> Iterator[Handoff]:
             )
 
 
+def hands_back(call: ToolCall) -> bool:
+    """Whether the call gives the work back to whom it came from."""
+    return call.name.startswith(_BACK)
+
+
+def subagent_of(call: ToolCall) -> str:
+    """The subagent that the call is for, which reports in the tool's answer; nothing if it is another call."""
+    return _argument(call.arguments, "subagent_type") if call.name == "task" else ""
+
+
 def _target(call: ToolCall) -> tuple[str, bool]:
-    if call.name.startswith(_BACK):
+    if hands_back(call):
         return call.name.removeprefix(_BACK), True
     if call.name.startswith(_OUT):
         return call.name.removeprefix(_OUT), False
-    return (_argument(call.arguments, "subagent_type"), False) if call.name == "task" else ("", False)
+    return subagent_of(call), False
 
 
 def _words_along(arguments: str) -> str:

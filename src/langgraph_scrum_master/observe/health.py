@@ -116,7 +116,9 @@ def _percentiles(samples: Sequence[float]) -> dict[str, float]:
 
 def _alerts(metrics: HealthMetrics, observation: Observation) -> Iterator[HealthAlert]:
     # Whoever has done its part may rest: only an agent that work waits for is idle.
-    awaited = {observation.handoff_target or observation.current_agent, *(q.addressee for q in observation.questions)}
+    awaited = {observation.handoff_target, *(question.addressee for question in observation.questions)}
+    if observation.turns and observation.turns[-1].agent != observation.current_agent:
+        awaited.add(observation.current_agent)
     idle = {agent: seconds for agent, seconds in metrics.agent_idle_times.items() if agent in awaited}
     yield from _over("idle", idle, IDLE, observation.now)
     yield from _over("cycle_time", metrics.agent_cycle_times, CYCLE, observation.now)

@@ -36,8 +36,15 @@ SAVED_EVERY = 16
 MOST_AGENTS = 64
 """Agents whose figures are kept, the latest to speak."""
 
+LONGEST_TURN = 86_400.0
+"""Seconds over which it was a break, and no turn."""
+
+CORRECTION = 3_600.0
+"""Seconds back by which a clock was set right; less is two agents at work at the same time."""
+
 _LEAST_SPREAD = 0.25
 _LONGEST = 1e9
+_LATEST = 1e11
 
 
 class Paces:
@@ -58,14 +65,29 @@ class Paces:
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
+        # The time that tools take is the agent's that called them, and what they answer belongs to its turn.
+        if turn.time is None and (turn.kind not in ("human", "agent") or turn.tool_calls):
+            return
         self._count()
         self.newest, before, self._before = None, self._before, turn.time
-        # After a message without a time, the time until the next turn is not the next speaker's alone.
+        # The time of a person, or one that is not told, is nobody's.
         if turn.time is None:
             return
         self.timed = True
-        if turn.kind == "agent" and before is not None and turn.time > max(before, self._until):
+        if before is None:
+            return
+        if turn.time < before - CORRECTION:
+            self._until = min(self._until, turn.time)
+            return
+        # Of agents that work at the same time, the one that ends last may stand first.
+        self._before = max(before, turn.time)
+        if turn.kind == "agent" and max(before, self._until) < turn.time < before + LONGEST_TURN:
             self._measure(turn, round(turn.time - before, 3))
+
+    def resume(self, newest: float) -> None:
+        """Begin to read a history that ends at this time: figures that reach further tell nothing of where to go on."""
+        if self._until > newest + CORRECTION:
+            self._until = float("-inf")
 
     def cycle_times(self) -> dict[str, tuple[float, ...]]:
         """Seconds that the latest turns of each agent took, the newest included."""
@@ -109,6 +131,8 @@ def reported(health: object, current_agent: str) -> Iterator[Pace]:
     """The pace that the state's health figures tell, for teams whose messages carry no times."""
     # The agent's own figure is left out of what it is compared with.
     times = _numbers(dict_of(read(read(health, "metrics"), "agent_cycle_times")))
+    if read(health, "status") == "healthy":
+        return
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
     if current_agent in times and others:
         usual = median(others)
@@ -123,7 +147,7 @@ def reported(health: object, current_agent: str) -> Iterator[Pace]:
 
 def _until(figures: object) -> float:
     until = read(figures, "until")
-    return float(until) if isinstance(until, int | float) else float("-inf")
+    return float(until) if isinstance(until, int | float) and abs(until) < _LATEST else float("-inf")
 
 
 def _samples(figures: object) -> dict[str, tuple[float, ...]]:

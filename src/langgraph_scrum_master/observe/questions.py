@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from langgraph_scrum_master.model import Question, Turn
 from langgraph_scrum_master.observe.asking import asks
@@ -16,10 +17,14 @@ SHORT_ANSWER = 6
 
 
 _NO_ANSWER = re.compile(
-    r"\b(?:(?:don't|do not) know|no idea|not sure|let me (?:check|ask|see)|will (?:check|look into|find out))\b"
-    r"|^ok(?:ay)?\W*$",
+    r"\b(?:(?:don't|do not) know|no (?:idea|clue)|not sure|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|"
+    r"get back to you|should know|good (?:question|point)|(?:please|better) ask|ask (?:the|our|your) \w+|"
+    r"no decision (?:on|about|yet|has)|not (?:been )?decided)\b|^\W*ok(?:ay)?\W*$",
     re.I,
 )
+_ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
+_SPACES = re.compile(r"\s+")
+_LOOKED_AT = 12_000
 _CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
 _SETTLES = re.compile(
     r"\b(?:we (?:use|keep|go|have|decided|will)|we'll|go with|it(?:'s| is)|they are|must|should|as (?:agreed|decided)|"
@@ -46,7 +51,7 @@ class OpenQuestions:
             self._open.pop(turn.agent, None)
         needs = asks(turn)
         if self._open and turn.text.strip():
-            self._hear(turn, asks_back=bool(needs))
+            self._hear(turn, _Heard.of(turn, needs))
         if turn.kind == "agent":
             self._present[turn.agent] = self._present.get(turn.agent, 0) + 1
         if needs:
@@ -82,16 +87,54 @@ class OpenQuestions:
         known = (agent for agent in (handed_to, *self._present) if agent.lower() == name.lower())
         return next(known, name.lower() if surely else "")
 
-    def _hear(self, turn: Turn, *, asks_back: bool) -> None:
+    def _hear(self, turn: Turn, heard: _Heard) -> None:
         for asker, several in list(self._open.items()):
             if asker == turn.agent:
                 continue
-            if not asks_back and (left := _unanswered(several, turn)) != several:
+            if (left := heard.leaves(several, turn)) != several:
                 self._open[asker] = left
                 if not left:
                     del self._open[asker]
             for asked in several:
                 asked.replies += 1
+
+
+class _Heard(NamedTuple):
+    """What a turn says, looked at once for all that ask."""
+
+    text: str
+    terms: frozenset[str]
+    items: int
+    """Items of a list in it."""
+    direct: bool
+    """Whether it answers a question that stands right before it, whatever its words."""
+    tells: bool
+    """Whether it tells anything, and does not only speak of it."""
+
+    @classmethod
+    def of(cls, turn: Turn, needs: tuple[str, ...]) -> _Heard:
+        """What of the turn is no question."""
+        text = _SPACES.sub(" ", prose(turn.text)) if needs else prose(turn.text)
+        for need in needs:
+            text = text.replace(need, " ")
+        words = len(text.split())
+        direct = not needs and (words <= SHORT_ANSWER or turn.kind == "human" or bool(_SETTLES.search(text)))
+        return cls(
+            text=text,
+            terms=frozenset(terms(text)),
+            items=len(_ITEM.findall(turn.text[:_LOOKED_AT])),
+            direct=direct,
+            tells=words > 0 and not _NO_ANSWER.search(text),
+        )
+
+    def leaves(self, several: list[_Asked], turn: Turn) -> list[_Asked]:
+        """What of this is still open: it answers what it speaks of, or else, said directly, all of it."""
+        if not self.tells or (len(several) > 1 and self.items >= len(several)):
+            return [] if self.tells else several
+        left = [asked for asked in several if asked.wanted.isdisjoint(self.terms)]
+        if len(left) < len(several):
+            return left
+        return [asked for asked in several if not (asked.is_put_to(turn.agent) or (asked.replies == 0 and self.direct))]
 
 
 @dataclass(slots=True)
@@ -101,18 +144,7 @@ class _Asked:
     replies: int = 0
 
     def is_put_to(self, agent: str) -> bool:
-        """Whether this agent was asked by name and nobody has spoken since."""
-        named = agent == self.question.addressee or agent.lower() in self.question.text.lower()
-        return self.replies == 0 and named
-
-
-def _unanswered(several: list[_Asked], turn: Turn) -> list[_Asked]:
-    """What of this is still open after the turn: it answers what it speaks of, or else, said directly, all of it."""
-    if _NO_ANSWER.search(turn.text):
-        return several
-    spoken_of = set(terms(turn.text))
-    left = [asked for asked in several if asked.wanted.isdisjoint(spoken_of)]
-    if len(left) < len(several):
-        return left
-    direct = len(turn.text.split()) <= SHORT_ANSWER or turn.kind == "human" or _SETTLES.search(prose(turn.text))
-    return [asked for asked in several if not (asked.is_put_to(turn.agent) or (asked.replies == 0 and direct))]
+        """Whether this agent was asked, by a call or a handoff, or was named while nobody has spoken since."""
+        if agent.lower() == self.question.addressee.lower():
+            return True
+        return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))

@@ -22,17 +22,21 @@ ENOUGH = 3
 SAME_ASK = 0.25
 """The share of words that two asks have in common if they ask for nearly the same."""
 
+SLOT = 2
+"""Words in which two asks for different things differ, if they are made from one template."""
+
 OPENING = 60
 """Characters of a reply that tell what was done."""
 
-LONG = 300
+LONG = 200
 """Characters from which a reply is long."""
 
 SHORTEST = 15
 """Characters below which a reply tells nothing."""
 
 _HANDOFF = ("transfer_to_", "task")
-_WORD = re.compile(r"[a-z0-9]{3,}")
+_WORD = re.compile(r"[a-z0-9]{3,}|[0-9]+")
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w+|\b\w*\d\w*\b")
 _BLANKS = re.compile(r"\W+")
 
 
@@ -74,7 +78,7 @@ class Rounds:
                 return Cycle(
                     agent=last.reply.agent,
                     topic=last.ask.text,
-                    count=2,
+                    count=sum(_same_deed(one.reply, each.reply) for each in self._latest),
                     evidence=(one.reply.id, other.reply.id),
                     kind="hub",
                     agents=(last.ask.agent, last.reply.agent),
@@ -98,4 +102,12 @@ def _opening(text: str) -> str:
 
 def _alike(one: str, other: str) -> float:
     words, others = set(_WORD.findall(one.lower())), set(_WORD.findall(other.lower()))
+    slot, filled = words - others, others - words
+    # The same words but for another number or name are the next task from the same template.
+    if 0 < len(slot) <= SLOT and 0 < len(filled) <= SLOT and (slot | filled) <= _names(one) | _names(other):
+        return 0.0
     return len(words & others) / max(1, len(words | others))
+
+
+def _names(text: str) -> set[str]:
+    return {name.lower() for name in _NAME.findall(text)}

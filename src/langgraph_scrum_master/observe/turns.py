@@ -65,6 +65,7 @@ def read_turn(message: object, index: int) -> Turn | None:
         tool_calls=tuple(_tool_call(call) for call in items_of(read(message, "tool_calls"))),
         time=_time(message, marks),
         marks=marks,
+        answers=text_of(read(message, "tool_call_id")) if kind == "tool" else "",
     )
 
 
@@ -116,7 +117,8 @@ def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
 def _tool_call(call: object) -> ToolCall:
     function = dict_of(read(call, "function"))
     name = text_of(read(call, "name")) or text_of(function.get("name"))
-    return ToolCall(name=name, arguments=_canonical(read(call, "args", function.get("arguments"))))
+    arguments = _canonical(read(call, "args", function.get("arguments")))
+    return ToolCall(name=name, arguments=arguments, id=text_of(read(call, "id")))
 
 
 def _canonical(arguments: object) -> str:
@@ -124,7 +126,8 @@ def _canonical(arguments: object) -> str:
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
     try:
         return json.dumps(json_shapes(arguments), sort_keys=True)
-    except RecursionError:
+    # Too deep, or a number of more digits than can be written.
+    except (RecursionError, ValueError):
         return json.dumps(str(type(arguments)))
 
 

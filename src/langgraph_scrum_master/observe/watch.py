@@ -11,7 +11,7 @@ from typing import NamedTuple
 from langgraph_scrum_master.model import Turn
 from langgraph_scrum_master.observe.cycles import LOOK_BACK, Repeats
 from langgraph_scrum_master.observe.flags import Flagged
-from langgraph_scrum_master.observe.handoffs import Handoffs
+from langgraph_scrum_master.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.observe.pace import Paces
 from langgraph_scrum_master.observe.questions import OpenQuestions
 from langgraph_scrum_master.observe.rounds import Rounds
@@ -22,7 +22,7 @@ from langgraph_scrum_master.shapes import items_of, read
 class Watch:
     """One conversation, watched from its last messages on."""
 
-    __slots__ = ("flags", "handoffs", "length", "paces", "questions", "repeats", "request", "rounds", "turns")
+    __slots__ = ("_tasks", "flags", "handoffs", "length", "paces", "questions", "repeats", "request", "rounds", "turns")
 
     def __init__(self, figures: object = None) -> None:
         self.length = 0
@@ -36,6 +36,8 @@ class Watch:
         self.repeats = Repeats()
         self.rounds = Rounds()
         self.paces = Paces(figures)
+        self._tasks: dict[str, str] = {}
+        """The subagents that were called and have not reported yet, by the id of the call."""
 
     def extend(self, messages: Sequence[object], at_turn: str, saved_at: float | None) -> None:
         """Take in the messages that are new.
@@ -44,16 +46,27 @@ class Watch:
         """
         self.length = max(self.length, len(messages) - WINDOW)
         new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
+        turns = [turn if turn.kind != "tool" and not turn.tool_calls else self._reported(turn) for turn in new if turn]
         if new and new[-1] is not None:
-            new[-1] = _completed(new[-1], at_turn, saved_at)
-        turns = [turn for turn in new if turn is not None]
+            _complete(turns, at_turn, saved_at)
+        if not self.turns and (times := [turn.time for turn in turns if turn.time is not None]):
+            self.paces.resume(max(times))
         self.length = len(messages)
         # What is further back does not count for repetitions.
         recent = len(turns) - 2 * LOOK_BACK
         for i, turn in enumerate(turns):
             self._add(turn)
-            if i >= recent:
+            if i >= recent and not _only_hands_back(turn):
                 self.repeats.add(turn)
+
+    def _reported(self, turn: Turn) -> Turn:
+        """The turn, or if it is the report of a subagent, the same as that agent's."""
+        for call in turn.tool_calls:
+            if call.id and (subagent := subagent_of(call)):
+                self._tasks[call.id] = subagent
+        if turn.kind == "tool" and (reporter := self._tasks.pop(turn.answers, "")):
+            return replace(turn, kind="agent", agent=reporter)
+        return turn
 
     def _add(self, turn: Turn) -> None:
         if len(self.turns) == WINDOW:
@@ -62,11 +75,13 @@ class Watch:
         self.turns.append(turn)
         if turn.kind == "human":
             self.request = turn.text
-        self.questions.add(turn)
         self.handoffs.add(turn)
-        self.flags.add(turn)
-        self.rounds.add(turn)
         self.paces.add(turn)
+        # Frameworks add such turns by themselves: whoever is said to speak there has said nothing.
+        if not _only_hands_back(turn):
+            self.questions.add(turn)
+            self.flags.add(turn)
+            self.rounds.add(turn)
 
 
 class Watcher:
@@ -128,10 +143,21 @@ class _Seen(NamedTuple):
         return self.messages == list(history[start:end])
 
 
-def _completed(turn: Turn, at_turn: str, saved_at: float | None) -> Turn:
-    if at_turn and turn.agent == UNNAMED:
-        turn = replace(turn, agent=at_turn)
-    return turn if turn.time is not None or saved_at is None else replace(turn, time=saved_at)
+def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
+    """Name the agent at turn where its newest turn, with the tools it used, is unnamed; date the newest."""
+    if saved_at is not None and turns[-1].time is None:
+        turns[-1] = replace(turns[-1], time=saved_at)
+    for i in range(len(turns) - 1, -1, -1) if at_turn else ():
+        if turns[i].kind == "agent" and turns[i].agent != UNNAMED:
+            return
+        if turns[i].kind == "agent":
+            turns[i] = replace(turns[i], agent=at_turn)
+        if turns[i].kind != "tool" and (i == 0 or turns[i - 1].kind != "tool"):
+            return
+
+
+def _only_hands_back(turn: Turn) -> bool:
+    return bool(turn.tool_calls) and all(hands_back(call) for call in turn.tool_calls)
 
 
 def _key(message: object) -> object:
