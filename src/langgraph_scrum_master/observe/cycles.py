@@ -99,7 +99,8 @@ class Repeats:
         self._count += 1
         heard_at, fresh, forgotten = self._heard_at, 0, self._count - LOOK_BACK
         for word in words:
-            fresh += heard_at.get(word, 0) < forgotten or word not in heard_at
+            if heard_at.get(word, -LOOK_BACK) < forgotten:
+                fresh += 1
             heard_at[word] = self._count
         if len(heard_at) > _MOST_WORDS:
             self._heard_at = {word: at for word, at in heard_at.items() if at >= forgotten}

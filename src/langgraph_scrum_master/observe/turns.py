@@ -51,7 +51,8 @@ def read_turns(messages: object) -> tuple[Turn, ...]:
 
 def read_turn(message: object, index: int) -> Turn | None:
     """The turn that the message at this place is; nothing if it is none, or synthetic."""
-    message = _unwrapped(message)
+    if isinstance(message, dict | tuple):
+        message = _unwrapped(message)
     marks = dict_of(read(message, "additional_kwargs"))
     kind = _kind(message, marks, index)
     if kind is None or SYNTHETIC in marks:
@@ -62,7 +63,7 @@ def read_turn(message: object, index: int) -> Turn | None:
         agent=_agent(message, kind, marks),
         kind=kind,
         text=text,
-        tool_calls=tuple(_tool_call(call) for call in items_of(read(message, "tool_calls"))),
+        tool_calls=tuple([_tool_call(call) for call in items_of(read(message, "tool_calls"))]),
         time=_time(message, marks),
         marks=marks,
         answers=text_of(read(message, "tool_call_id")) if kind == "tool" else "",
@@ -86,7 +87,8 @@ def _unwrapped(message: object) -> object:
 def _kind(message: object, marks: Mapping[str, Any], index: int) -> TurnKind | None:
     if isinstance(message, str):
         return None
-    found = _KINDS.get(text_of(read(message, "type")).lower())
+    named = text_of(read(message, "type"))
+    found = _KINDS.get(named) or _KINDS.get(named.lower())
     if found is None:
         role = text_of(read(message, "role")).lower()
         found = _KINDS.get(role) or ("agent" if role and read(message, "content") else None)
