@@ -349,9 +349,7 @@ async def test_a_filter_finds_what_many_nearer_ones_would_hide(memory: RecordMem
         ("What is the time limit of a checkout?", "A purchase must answer within 800 milliseconds."),
     ],
 )
-async def test_a_paraphrase_comes_first_among_others_and_scores_more_than_nothing(
-    question: str, memory_text: str
-) -> None:
+async def test_a_paraphrase_comes_first_among_others(question: str, memory_text: str) -> None:
     memory = ChromaMemory()
     others = ["The front end is React.", "Amounts are whole numbers of cents.", "Errors are problem details."]
     await memory.store_many([("right", memory_text, {}), *((f"o{i}", text, {}) for i, text in enumerate(others))])
@@ -359,7 +357,6 @@ async def test_a_paraphrase_comes_first_among_others_and_scores_more_than_nothin
     found = await memory.search_similar(question)
 
     assert found[0].key == "right"
-    assert found[0].score > 0.2
 
 
 def test_a_forked_process_is_told_and_does_not_hang(tmp_path: Path) -> None:

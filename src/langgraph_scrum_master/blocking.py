@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def off_loop(call: Callable[..., T], *args: Any) -> T:
-    """What a blocking call gives, made in a daemon thread of its own.
+    """What a blocking call gives, made in a daemon thread that nobody else has meanwhile.
 
     Not in the loop's executor: calls that hang would fill it up, and closing the loop would wait for them.
     """
@@ -60,8 +61,42 @@ async def off_loop(call: Callable[..., T], *args: Any) -> T:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *settled)
 
-    threading.Thread(target=work, name="scrum-master-call", daemon=True).start()
+    _in_a_thread(work)
     return await outcome
+
+
+def _in_a_thread(work: Callable[[], None]) -> None:
+    try:
+        worker = _idle.pop()
+    except IndexError:
+        worker = _Worker()
+    worker.jobs.put(work)
+
+
+class _Worker(threading.Thread):
+    """A thread that makes one call after the other, and waits in between; one that hangs is not asked again."""
+
+    def __init__(self) -> None:
+        super().__init__(name="scrum-master-call", daemon=True)
+        self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        """Work until there are enough others that are idle."""
+        while True:
+            self.jobs.get()()
+            if len(_idle) >= MOST_IDLE:
+                return
+            _idle.append(self)
+
+
+MOST_IDLE = 8
+"""Threads that wait for the next call."""
+
+_idle: list[_Worker] = []
+# A forked child has none of its parent's threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_idle.clear)
 
 
 def _own_home() -> _Home:

@@ -1,4 +1,4 @@
-"""Memory in Chroma: in a folder, in a server, or only as long as the process lives."""
+"""Memory in Chroma, with a ledger beside it: in a folder, in a server, or only as long as the process lives."""
 
 from __future__ import annotations
 
@@ -7,26 +7,35 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import structlog
+
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import SEARCHED, Kind, Near, Record, RecordMemory
+from langgraph_scrum_master.memory.records import BATCH, SEARCHED, Kind, Ranked, Record, RecordMemory
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
-from langgraph_scrum_master.shapes import well_formed
+from langgraph_scrum_master.shapes import items_of, well_formed
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
+    from langgraph_scrum_master.memory.check import MemoryCheck
+    from langgraph_scrum_master.memory.ledger import Ledger
+    from langgraph_scrum_master.rank.kinship import Kinship
+
 T = TypeVar("T")
 
-BATCH = 5_000
-"""Chroma takes a few more rows than that in one call."""
+KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
+
+logger = structlog.get_logger("langgraph_scrum_master")
 
 _numbered = count(1)
 _opened_in: int | None = None
@@ -61,6 +70,7 @@ class ChromaMemory(RecordMemory):
         # Chroma's in-process clients share one database: the number keeps instances apart.
         self._realm = f"process-{next(_numbered)}" if path is None and client is None else "shared"
         self._collections: dict[Kind, Collection] = {}
+        self._ledger: Ledger | None = None
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
@@ -68,27 +78,32 @@ class ChromaMemory(RecordMemory):
         return f"ChromaMemory({where}, namespace={self._namespace!r})"
 
     async def open(self) -> None:
-        """Load what the first use would load: Chroma, the embedder, the collections."""
-        if not self._collections:
-            await self._off_loop(lambda: [self._query(kind, "warm", 1) for kind in SEARCHED])
+        """Load what the first use would load: Chroma, the embedder, the ledger."""
+        if self._ledger is None:
+            await self._off_loop(self._search, SEARCHED, "warm", 1, 1)
 
     async def put(self, records: Sequence[Record]) -> None:
-        """Keep the records, in batches."""
-        by_kind: dict[Kind, dict[str, Record]] = {}
-        for record in records:
-            by_kind.setdefault(record.kind, {})[record.key] = record
-        for kind, rows in by_kind.items():
-            distinct = list(rows.values())
-            for start in range(0, len(distinct), BATCH):
-                await self._off_loop(self._upsert, kind, distinct[start : start + BATCH])
+        """Keep the records, in batches; what is kept already, word for word, is not written again."""
+        by_key = {(record.kind, record.key): record for record in map(_well_formed, records)}
+        distinct = list(by_key.values())
+        for start in range(0, len(distinct), BATCH):
+            await self._off_loop(self._upsert, distinct[start : start + BATCH])
 
-    async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
-        """The records of a kind whose vectors are nearest the query's."""
-        return await self._off_loop(self._query, kind, query, limit)
+    async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
+        """Let go of the records with these keys."""
+        await self._off_loop(self._delete, kind, [well_formed(key) for key in keys])
+
+    async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
+        """The records of these kinds that serve the query best, of the nearest by vectors and by words."""
+        return await self._off_loop(self._search, kinds, query, limit, k)
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
-        return await self._off_loop(self._get, kind)
+        return await self._off_loop(lambda: [record for record, _ in self._book.every(kind)])
+
+    async def check(self, *, repair: bool = False) -> MemoryCheck:
+        """Whether Chroma has what the ledger says, and finds it; with `repair`, it is filled again where not."""
+        return await self._off_loop(self._check, repair)
 
     async def _off_loop(self, call: Callable[..., T], *args: Any) -> T:
         return await off_loop(self._guarded, call, *args)
@@ -107,33 +122,112 @@ class ChromaMemory(RecordMemory):
         except Exception as error:
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
-    def _upsert(self, kind: Kind, records: Sequence[Record]) -> None:
-        self._collection(kind).upsert(
-            ids=[well_formed(record.key) for record in records],
-            documents=[well_formed(record.text) for record in records],
-            embeddings=_array(self._embedder.embed_documents([well_formed(record.text) for record in records])),
-            metadatas=[{"data": json.dumps(record.data)} for record in records],
-        )
+    def _upsert(self, records: Sequence[Record]) -> None:
+        from langgraph_scrum_master.rank.asked import document_vectors
+        from langgraph_scrum_master.rank.features import features_of
 
-    def _query(self, kind: Kind, query: str, limit: int) -> list[Near]:
-        collection = self._collection(kind)
-        if not collection.count():
-            return []
-        found = collection.query(
-            query_embeddings=_array([self._embedder.embed_query(query)]),
-            n_results=limit,
-            include=["documents", "metadatas", "distances"],
-        )
-        rows = zip(found["ids"][0], _first(found["documents"]), _first(found["metadatas"]), strict=True)
-        cosines = (1 - distance for distance in _first(found["distances"]))
-        return [(_record(kind, *row), cosine) for row, cosine in zip(rows, cosines, strict=True)]
+        book = self._book
+        new = [record for record in records if not book.same(record)]
+        if not new:
+            return
+        texts = [record.text for record in new]
+        features = features_of(texts, [_linked(record) for record in new])
+        vectors = book.write(new, features, lambda: document_vectors(texts, book, self._embedder))
+        self._send(list(zip(new, vectors, strict=True)))
 
-    def _get(self, kind: Kind) -> list[Record]:
-        found = self._collection(kind).get(include=["documents", "metadatas"])
-        return [
-            _record(kind, *row)
-            for row in zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
-        ]
+    def _send(self, rows: Sequence[tuple[Record, Any]]) -> None:
+        """Give Chroma what the ledger has as pending."""
+        from langgraph_scrum_master.memory.ledger import DONE
+
+        for kind in KINDS:
+            own = [(record, vector) for record, vector in rows if record.kind == kind]
+            for start in range(0, len(own), BATCH):
+                part = own[start : start + BATCH]
+                self._collection(kind).upsert(
+                    ids=[record.key for record, _ in part],
+                    documents=[record.text for record, _ in part],
+                    embeddings=_array([vector for _, vector in part]),
+                    metadatas=[{"data": json.dumps(record.data)} for record, _ in part],
+                )
+                self._book.mark(kind, [record.key for record, _ in part], DONE)
+
+    def _delete(self, kind: Kind, keys: Sequence[str]) -> None:
+        from langgraph_scrum_master.memory.ledger import LEAVING
+
+        if self._book.keyed(kind, keys):
+            self._book.mark(kind, keys, LEAVING)
+            self._collection(kind).delete(ids=list(keys))
+            self._book.remove(kind, keys)
+
+    def _search(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
+        from langgraph_scrum_master.memory.search import search
+
+        self._book.refresh()
+        return search(self._book, self._embedder, self._kinship, self._nearest, kinds, query, limit, k)
+
+    def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
+        found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
+        distances = found["distances"] or [[]]
+        return [(key, 1 - distance) for key, distance in zip(found["ids"][0], distances[0], strict=True)]
+
+    def _check(self, repair: bool) -> MemoryCheck:
+        from langgraph_scrum_master.memory.check import check
+
+        found = check(self._book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest)
+        if not repair or found.sound:
+            return found
+        for kind in found.damaged:
+            self._connected().delete_collection(self._name(kind))
+            del self._collections[kind]
+        rows = [row for kind in found.damaged for row in self._book.every(kind)]
+        self._send(rows)
+        return replace(found, repaired=len(rows))
+
+    @property
+    def _book(self) -> Ledger:
+        """The ledger, opened at the first use and brought in line with Chroma."""
+        _refuse_after_fork()
+        with self._lock:
+            if self._ledger is None:
+                self._connected()
+                self._ledger = self._opened_ledger()
+            return self._ledger
+
+    def _opened_ledger(self) -> Ledger:
+        from langgraph_scrum_master.memory.ledger import LEAVING, PENDING, Ledger
+
+        path = self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3" if self._path else None
+        self._ledger = ledger = Ledger(path)
+        try:
+            if pending := ledger.unsettled(PENDING):
+                self._send(pending)
+            leaving = ledger.unsettled(LEAVING)
+            for record, _ in leaving:
+                self._delete(record.kind, [record.key])
+            if settled := len(pending) + len(leaving):
+                logger.warning("memory.repaired", memory=repr(self), records=settled)
+            if not ledger.size:
+                self._fill_from_chroma()
+        except BaseException:
+            ledger.close()
+            self._ledger = None
+            raise
+        return ledger
+
+    def _fill_from_chroma(self) -> None:
+        """Write a ledger for what others, or an earlier version, put into Chroma."""
+        for kind in KINDS:
+            found = self._collection(kind).get(include=["documents", "metadatas"])
+            rows = zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
+            records = [_record(kind, *row) for row in rows]
+            for start in range(0, len(records), BATCH):
+                self._upsert(records[start : start + BATCH])
+
+    @cached_property
+    def _kinship(self) -> Kinship:
+        from langgraph_scrum_master.rank.kinship import Kinship
+
+        return Kinship()
 
     @property
     def _embedder(self) -> Embedder:
@@ -149,7 +243,7 @@ class ChromaMemory(RecordMemory):
     def _open(self, kind: Kind) -> Collection:
         embedder = type(self._embedder).__name__
         collection = self._connected().get_or_create_collection(
-            f"scrum-master-{digest(self._realm, self._namespace)}-{kind}",
+            self._name(kind),
             metadata={"namespace": self._namespace, "embedder": embedder},
             configuration={"hnsw": {"space": "cosine", "ef_search": 400}},
             embedding_function=None,
@@ -158,6 +252,9 @@ class ChromaMemory(RecordMemory):
         if filled_with != embedder:
             raise StoreError(f"{self!r} was filled with {filled_with!r}: open it with that embedder, not {embedder!r}")
         return collection
+
+    def _name(self, kind: Kind) -> str:
+        return f"scrum-master-{digest(self._realm, self._namespace)}-{kind}"
 
     def _connected(self) -> ClientAPI:
         _refuse_after_fork()
@@ -197,11 +294,20 @@ def _record(kind: Kind, key: str, text: str, metadata: Any) -> Record:
     return Record(kind=kind, key=key, text=text, data=json.loads(metadata["data"]))
 
 
-def _first(columns: Any) -> list[Any]:
-    return list(columns[0]) if columns else []
+def _well_formed(record: Record) -> Record:
+    key, text = well_formed(record.key), well_formed(record.text)
+    return record if (key, text) == (record.key, record.text) else replace(record, key=key, text=text)
 
 
-def _array(vectors: list[list[float]]) -> Any:
+def _linked(record: Record) -> list[str]:
+    """What else a record says it refers to: the records that it lists, by the names they have in texts."""
+    from langgraph_scrum_master.text.references import references
+
+    listed = [str(name) for field in ("references", "artifact_ids") for name in items_of(record.data.get(field))]
+    return [reference for name in listed for reference in (references(name) or [name])]
+
+
+def _array(vectors: Sequence[Any]) -> Any:
     import numpy as np
 
     array = np.asarray(vectors, dtype="float32")

@@ -10,9 +10,9 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import Kind, Near, Record, RecordMemory
+from langgraph_scrum_master.memory.records import Kind, Ranked, Record, RecordMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
-from langgraph_scrum_master.rank.relevance import cosines
+from langgraph_scrum_master.rank.relevance import relevance
 from langgraph_scrum_master.shapes import well_formed
 
 T = TypeVar("T")
@@ -56,9 +56,13 @@ class StoreMemory(RecordMemory):
         ]
         await self._off_loop(self._store.batch, puts)
 
-    async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
-        """The records of a kind whose vectors are nearest the query's."""
-        return await self._off_loop(self._nearest, kind, query, limit)
+    async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
+        """Let go of the records with these keys."""
+        await self._off_loop(self._store.batch, [PutOp(self.labels(kind), well_formed(key), None) for key in keys])
+
+    async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
+        """The records of these kinds that serve the query best, of those that the store finds."""
+        return (await self._off_loop(self._ranked_here, kinds, query, limit))[:k]
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
@@ -74,13 +78,17 @@ class StoreMemory(RecordMemory):
         except Exception as error:
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
-    def _nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
+    def _ranked_here(self, kinds: Sequence[Kind], query: str, limit: int) -> list[Ranked]:
+        found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
+        sessions = [str(record.data.get("session") or "") for record in found]
+        scores = relevance(query, [record.text for record in found], embedder_for("static"), sessions)
+        return sorted(zip(found, scores, strict=True), key=lambda pair: (-pair[1], pair[0].key))
+
+    def _nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
         items = self._own(kind, self._store.search(self.labels(kind), query=query, limit=limit))
         if items and items[0].score is None:
             items = self._own(kind, self._store.search(self.labels(kind), limit=MOST))
-        records = [record for item in items if (record := _record(kind, item))]
-        near = cosines(query, [record.text for record in records], embedder_for("static"))
-        return sorted(zip(records, near, strict=True), key=lambda pair: -pair[1])[:limit]
+        return [record for item in items if (record := _record(kind, item))]
 
     def _list_all(self, kind: Kind) -> list[Record]:
         items: list[SearchItem] = []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import structlog
 
-from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.codec import from_plain, json_shapes
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.memories import (
@@ -21,7 +20,6 @@ from langgraph_scrum_master.memories import (
     PatternResult,
 )
 from langgraph_scrum_master.model import digest, instant
-from langgraph_scrum_master.rank.relevance import scores
 from langgraph_scrum_master.shapes import dict_of, well_formed
 
 logger = structlog.get_logger("langgraph_scrum_master")
@@ -40,6 +38,12 @@ CANDIDATES = 100
 EVERY = 10_000
 """How many are ranked where a filter may leave few of them."""
 
+BATCH = 1_000
+"""Records that are written at once; after each, progress is told."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Is told how many records are kept so far."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -51,20 +55,24 @@ class Record:
     data: dict[str, Any]
 
 
-Near: TypeAlias = tuple[Record, float]
-"""A record and the cosine of its vector with the query's."""
+Ranked: TypeAlias = tuple[Record, float]
+"""A record and how well it serves the query, from 0 to 1."""
 
 
 class RecordMemory(ABC):
-    """A `MemoryStore`, given how to put records, to find the nearest, and to list them."""
+    """A `MemoryStore`, given how to put, drop, rank and list records."""
 
     @abstractmethod
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records; one with the same kind and key is replaced."""
 
     @abstractmethod
-    async def nearest(self, kind: Kind, query: str, limit: int) -> list[Near]:
-        """The records of a kind whose vectors are nearest the query's."""
+    async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
+        """Let go of the records with these keys; those that are not there are passed over."""
+
+    @abstractmethod
+    async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
+        """The `k` records of these kinds that serve the query best, of the `limit` nearest or so, best first."""
 
     @abstractmethod
     async def list_all(self, kind: Kind) -> list[Record]:
@@ -74,9 +82,23 @@ class RecordMemory(ABC):
         """Keep a text under a key."""
         await self.store_many([(key, content, metadata)])
 
-    async def store_many(self, rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> None:
-        """Keep many texts, each as key, content and metadata."""
-        await self.put([_memory(key, content, metadata) for key, content, metadata in rows])
+    async def store_many(
+        self, rows: Iterable[tuple[str, str, Mapping[str, Any]]], progress: Progress | None = None
+    ) -> None:
+        """Keep many texts, each as key, content and metadata.
+
+        `session`, `created_at`, `references` (a list of names) and `agent` in the metadata are understood.
+        """
+        records = [_memory(key, content, metadata) for key, content, metadata in rows]
+        for start in range(0, len(records), BATCH):
+            await self.put(records[start : start + BATCH])
+            if progress is not None:
+                progress(min(len(records), start + BATCH))
+
+    async def forget(self, *keys: str) -> None:
+        """Let go of memories, decisions and patterns by their keys."""
+        for kind in SEARCHED:
+            await self.drop(kind, keys)
 
     async def store_decision(self, decision: Decision) -> str:
         """Keep a decision; gives its id."""
@@ -98,7 +120,7 @@ class RecordMemory(ABC):
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
         return [
             MemoryResult(key=record.key, content=record.text, score=score, metadata=_metadata(record))
-            for record, score in (await self._ranked(SEARCHED, query))[:k]
+            for record, score in await self._ranked(SEARCHED, query, k=max(0, k))
         ]
 
     async def search_decisions(
@@ -139,18 +161,10 @@ class RecordMemory(ABC):
         patterns = [_decoded(CodePattern, record) for record in await self.list_all("pattern")]
         return [pattern for pattern in patterns if pattern and pattern.pattern_type == pattern_type]
 
-    async def _ranked(self, kinds: Sequence[Kind], query: str, limit: int = CANDIDATES) -> list[tuple[Record, float]]:
-        if not query.strip():
-            return []
-        query = well_formed(query)
-        found = [near for kind in kinds for near in await self.nearest(kind, query, limit)]
-        return await off_loop(_rank, query, found)
-
-
-def _rank(query: str, found: Sequence[Near]) -> list[tuple[Record, float]]:
-    ranked = scores(query, [record.text for record, _ in found], [cosine for _, cosine in found])
-    pairs = zip((record for record, _ in found), ranked, strict=True)
-    return sorted(pairs, key=lambda pair: (-pair[1], pair[0].key))
+    async def _ranked(
+        self, kinds: Sequence[Kind], query: str, limit: int = CANDIDATES, k: int | None = None
+    ) -> list[Ranked]:
+        return await self.ranked(kinds, well_formed(query), limit, k) if query.strip() else []
 
 
 def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:

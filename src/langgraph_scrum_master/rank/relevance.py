@@ -1,96 +1,149 @@
-"""How well a text serves a query, as one absolute number."""
+"""How well texts serve a query: the spaces' strengths added up, what stands around counted in, as one number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from math import exp, log
 
+import numpy as np
+
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.embedders import LOOKED_AT, embedder_for
-from langgraph_scrum_master.text.terms import stem, words
+from langgraph_scrum_master.rank.asked import Asked, Candidate, Candidates, document_vectors, packed_vector
+from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
+from langgraph_scrum_master.rank.kinship import Kinship
+from langgraph_scrum_master.rank.spaces import SPACES, Space
 
-MEANING = 0.4
-"""The share of evidence that the cosine of the vectors gives; the covered words of the query give the rest."""
+EARNS_ITS_TOKENS = 0.35
+"""The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
 
-EARNS_ITS_TOKENS = 0.42
-"""The evidence at which an item is worth its tokens: there the score is 0.7."""
+STEEPNESS = 9.0
 
-STEEPNESS = 8.0
+NEIGHBOURS = ((1, 0.3), (2, 0.1))
+"""The share of a neighbour's agreement that supports a text, by how far away it stands in the session."""
 
-UNRELATED, KIN = 0.15, 0.6
-"""Cosines of two words between which one counts more and more as holding the other."""
+SHORT = 250
+"""Characters from which a text is understood by itself: a longer one needs less support."""
 
-_PRIOR = 20
-"""Texts in which no word is taken to stand, so that in a small memory each word still counts."""
+CITING = 30
+"""The best texts, whose references are followed."""
+
+CITED = 0.6
+"""The share of a text's agreement that goes to the records it refers to, divided by the root of how many they are."""
+
+FAIR_SHARE = 400
+"""Tokens of one session or document, about, after which others come first."""
+
+CROWDED = 0.5
+"""What is left of the agreement of a text whose document has had its share."""
 
 _AT_BAR = log(0.7 / 0.3)
+_CHARACTERS_PER_TOKEN = 4
+
+CONTEXT = ((1, 0.5), (2, 0.25))
+"""How much of a neighbour's vector is added to a text's, by how far away it stands."""
 
 
-def relevance(query: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
-    """A score from 0 to 1 for each text."""
-    return scores(query, texts, cosines(query, texts, embedder))
-
-
-def cosines(query: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
-    """How near each text is to the query, for an embedder of unit vectors."""
-    if not texts:
-        return []
-    import numpy as np
-
-    vectors = np.asarray(embedder.embed_documents(list(texts)))
-    near: list[float] = (vectors @ np.asarray(embedder.embed_query(query))).tolist()
-    return near
-
-
-def scores(query: str, texts: Sequence[str], cosines: Sequence[float]) -> list[float]:
-    """The same where the cosines are known already."""
-    covered = coverage(query, texts)
-    return [
-        _calibrated(MEANING * max(0.0, near) + (1 - MEANING) * held)
-        for near, held in zip(cosines, covered, strict=True)
-    ]
-
-
-def coverage(query: str, texts: Sequence[str]) -> list[float]:
-    """The share of the query's words that each text holds, or holds the kin of; rare words count for more."""
-    wanted = {stem(word): word for word in words(query)}
-    if not wanted or not texts:
+def relevance(
+    query: str, texts: Sequence[str], embedder: Embedder, sessions: Sequence[str] | None = None
+) -> list[float]:
+    """A score from 0 to 1 for each of these texts, which are all there are; texts of a session stand in order."""
+    if not texts or not query.strip():
         return [0.0] * len(texts)
-    held = [{stem(word): word for word in words(text[:LOOKED_AT])} for text in texts]
-    near = _nearness(list(wanted.values()), sorted({word for text in held for word in text.values()}))
-    weight = _rarity(wanted, held)
-    whole = sum(weight.values())
-    return [
-        sum(weight[term] * _match(term, word, text, near) for term, word in wanted.items()) / whole for text in held
+    features = features_of(texts)
+    corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
+    vectors = document_vectors(texts, corpus, embedder)
+    places = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]
+    contexts = in_context(vectors, places)
+    found = [
+        Candidate(
+            features=each.pack(),
+            vector=packed_vector(vector),
+            context=packed_vector(context),
+            session=session,
+            position=position,
+        )
+        for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
     ]
+    candidates = Candidates(found, Kinship())
+    strengths, whole = agreement(Asked(query, corpus, embedder), candidates)
+    return [calibrated(total / whole) for total in supported(strengths, candidates).tolist()]
 
 
-def _match(term: str, word: str, text: dict[str, str], near: Callable[[str, str], float]) -> float:
-    if term in text:
-        return 1.0
-    best = max((near(word, other) for other in text.values()), default=0.0)
-    return min(1.0, max(0.0, (best - UNRELATED) / (KIN - UNRELATED)))
+def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> tuple[Array, float]:
+    """The strengths of all spaces that count, each by its weight, and how much that can be for this query.
+
+    At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
+    """
+    counting = [space for space in spaces if space.weight and space.speaks(asked)]
+    total = np.sum([space.weight * space.strengths(asked, candidates) for space in counting], axis=0)
+    return total, sum(space.weight for space in counting)
 
 
-def _nearness(asked: list[str], known: list[str]) -> Callable[[str, str], float]:
-    import numpy as np
-
-    vector = embedder_for("static").embed_documents
-    if not known:
-        return lambda _word, _other: 0.0
-    table = np.asarray(vector(asked)) @ np.asarray(vector(known)).T
-    rows = {word: table[i].tolist() for i, word in enumerate(asked)}
-    column = {word: i for i, word in enumerate(known)}
-    return lambda word, other: rows[word][column[other]]
+def supported(own: Array, candidates: Candidates) -> Array:
+    """The agreement with that of neighbours in the session, and of the best texts that refer to it."""
+    total = _with_neighbours(own, candidates)
+    return total + _citations(total, candidates)
 
 
-def _rarity(wanted: Iterable[str], held: Sequence[dict[str, str]]) -> dict[str, float]:
-    total = len(held) + _PRIOR
-    counts = {term: sum(term in text for text in held) for term in wanted}
-    return {term: log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in counts.items()}
+def fair(total: Array, candidates: Candidates) -> Array:
+    """The same, with less for texts of a session that has had its share among better ones."""
+    used: dict[str, float] = {}
+    shared = total.copy()
+    tokens = (candidates.sizes / _CHARACTERS_PER_TOKEN).tolist()
+    for i in np.argsort(-total, kind="stable").tolist():
+        session = candidates.found[i].session
+        if session and used.get(session) and used[session] + tokens[i] > FAIR_SHARE:
+            shared[i] *= CROWDED
+        elif session:
+            used[session] = used.get(session, 0.0) + tokens[i]
+    return shared
 
 
-def _calibrated(evidence: float) -> float:
-    if evidence <= 0:
-        return 0.0
-    return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (evidence - EARNS_ITS_TOKENS)))
+def calibrated(share: float) -> float:
+    """The agreement, as a share of what it could be, as a score from 0 to 1."""
+    return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (share - EARNS_ITS_TOKENS))) if share > 0 else 0.0
+
+
+def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
+    """Each vector with its neighbours' added, as unit vectors."""
+    at = {place: i for i, place in enumerate(places) if place[0]}
+    added = vectors.astype("float32").copy()
+    for i, (session, position) in enumerate(places):
+        for off, share in CONTEXT if session else ():
+            for neighbour in (at.get((session, position - off)), at.get((session, position + off))):
+                if neighbour is not None:
+                    added[i] += share * vectors[neighbour]
+    lengths = np.sqrt((added * added).sum(axis=1, keepdims=True))
+    return added / np.maximum(lengths, 1e-9)
+
+
+def _with_neighbours(own: Array, candidates: Candidates) -> Array:
+    sessions: dict[str, int] = {"": -1}
+    number = [sessions.setdefault(candidate.session, len(sessions)) for candidate in candidates.found]
+    place = np.array(number, dtype="int64") * _FAR + [candidate.position for candidate in candidates.found]
+    order = np.argsort(place, kind="stable")
+    needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (np.array(number) >= 0)
+    total = own.copy()
+    for off, share in NEIGHBOURS:
+        for wanted in (place - off, place + off):
+            at = order[np.minimum(np.searchsorted(place[order], wanted), len(order) - 1)]
+            total += needs * share * np.where(place[at] == wanted, own[at], 0.0)
+    return total
+
+
+_FAR = 1 << 40
+
+
+def _citations(total: Array, candidates: Candidates) -> Array:
+    added = np.zeros_like(total)
+    if not candidates.own.any():
+        return added
+    best = np.argsort(-total, kind="stable")[:CITING]
+    citing, cited = candidates.references.owner, candidates.references.flat.astype("int64")
+    several = np.bincount(citing, minlength=len(total))
+    by_name: dict[int, float] = {}
+    chosen = np.isin(citing, best) & np.isin(cited, candidates.own)
+    for i, name in zip(citing[chosen].tolist(), cited[chosen].tolist(), strict=True):
+        by_name[name] = by_name.get(name, 0.0) + CITED * float(total[i]) / float(several[i]) ** 0.5
+    return np.array([by_name.get(name, 0.0) for name in candidates.own.tolist()])

@@ -1,0 +1,187 @@
+"""What a search costs, as ratios in one run: CPU and wall time, interleaved, medians.
+
+- `search_similar` at 10,000 records against a bare embedding of the query and a Chroma query of 100 with documents
+- `search_similar` from 1,000 to 100,000 records (with `--large`; filling that memory takes minutes)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from random import Random
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+from langgraph_scrum_master import ChromaMemory
+from langgraph_scrum_master.rank.embedders import embedder_for
+
+ROUNDS = 60
+TOPICS = 400
+
+VERBS = [
+    "stores",
+    "retries",
+    "logs",
+    "encrypts",
+    "renders",
+    "caches",
+    "validates",
+    "imports",
+    "exports",
+    "schedules",
+    "rejects",
+    "archives",
+]
+NOUNS = [
+    "order",
+    "invoice",
+    "session",
+    "token",
+    "payment",
+    "refund",
+    "report",
+    "user",
+    "customer",
+    "cart",
+    "ticket",
+    "event",
+    "message",
+    "queue",
+    "cache",
+    "index",
+    "schema",
+    "table",
+    "migration",
+    "endpoint",
+    "webhook",
+    "gateway",
+    "client",
+    "server",
+    "worker",
+    "batch",
+    "job",
+    "pipeline",
+    "dashboard",
+    "alert",
+    "metric",
+    "budget",
+    "policy",
+    "contract",
+    "release",
+    "branch",
+    "commit",
+    "review",
+    "test",
+    "fixture",
+    "build",
+    "image",
+    "cluster",
+    "node",
+    "volume",
+    "secret",
+    "key",
+]
+ADJECTIVES = [
+    "daily",
+    "weekly",
+    "stale",
+    "fresh",
+    "nested",
+    "partial",
+    "signed",
+    "public",
+    "private",
+    "legacy",
+    "internal",
+    "external",
+    "async",
+    "slow",
+]
+
+
+def texts(count: int, random: Random) -> list[str]:
+    """Sentences about made-up services, a few dozen to each."""
+    services = [f"{random.choice(ADJECTIVES)}-{random.choice(NOUNS)}-{i}" for i in range(TOPICS)]
+    return [
+        f"The service {random.choice(services)} {random.choice(VERBS)} every {random.choice(ADJECTIVES)} "
+        f"{random.choice(NOUNS)} and {random.choice(VERBS)} the {random.choice(NOUNS)} of the "
+        f"{random.choice(ADJECTIVES)} {random.choice(NOUNS)} within {random.randrange(1, 900)} seconds."
+        for _ in range(count)
+    ]
+
+
+class Filled:
+    """A memory of so many records, searched by the product and bare."""
+
+    def __init__(self, count: int) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._memory = ChromaMemory()
+        self._random = Random(count)
+        self._texts = texts(count, self._random)
+        rows = [(f"m{i}", text, {"session": f"s{i // 40}"}) for i, text in enumerate(self._texts)]
+        started = perf_counter()
+        self._loop.run_until_complete(self._memory.store_many(rows, progress=_told(count)))
+        print(f"filled with {count:,} records in {perf_counter() - started:.0f} s", file=sys.stderr)
+
+    def question(self) -> str:
+        words = self._random.choice(self._texts).split()
+        return f"Which service {' '.join(self._random.sample(words, 6))}?"
+
+    def search(self, question: str) -> object:
+        found = self._loop.run_until_complete(self._memory.search_similar(question, k=10))
+        assert found
+        return found
+
+    def bare(self, question: str) -> object:
+        collection = self._memory._collection("memory")
+        vector: Any = [embedder_for("static").embed_query(question)]
+        found = collection.query(query_embeddings=vector, n_results=100, include=["documents", "distances"])
+        assert found["documents"]
+        return found
+
+
+def _told(count: int) -> Callable[[int], None]:
+    def tell(done: int) -> None:
+        print(f"\r{done:,} of {count:,}", end="\n" if done == count else "", file=sys.stderr)
+
+    return tell
+
+
+def compare(one: Callable[[str], object], other: Callable[[str], object], question: Callable[[], str]) -> str:
+    times: list[tuple[float, float, float, float]] = []
+    for i in range(ROUNDS + 10):
+        asked = question()
+        clocks = [(perf_counter(), process_time())]
+        for call in (one, other):
+            call(asked)
+            clocks.append((perf_counter(), process_time()))
+        (a, b), (c, d), (e, f) = clocks
+        if i >= 10:
+            times.append((c - a, d - b, e - c, f - d))
+    wall, cpu, wall_other, cpu_other = (median(column) * 1e3 for column in zip(*times, strict=True))
+    return (
+        f"{wall:.1f} ms against {wall_other:.1f} ms: {wall / wall_other:.2f} x"
+        f" (CPU {cpu:.1f} against {cpu_other:.1f} ms: {cpu / cpu_other:.2f} x)"
+    )
+
+
+def main() -> None:
+    ten = Filled(10_000)
+    print(
+        "search_similar at 10,000 records against a bare query: "
+        + compare(ten.search, ten.bare, ten.question)
+        + " (bar: 2 x)"
+    )
+    if "--large" in sys.argv:
+        few, many = Filled(1_000), Filled(100_000)
+        print(
+            "search_similar at 100,000 records against 1,000: "
+            + compare(many.search, few.search, many.question)
+            + " (bar: 2 x)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+"""The book beside the vectors: what is kept, in SQLite, with all that ranking needs and a lexical index.
+
+A record is written here first, as pending, then to Chroma, then marked as done. What a crash left pending is repaired
+when the memory is opened again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from langgraph_scrum_master.memory.records import Kind, Record
+from langgraph_scrum_master.model import instant
+from langgraph_scrum_master.rank.asked import Candidate, packed_vector
+from langgraph_scrum_master.rank.corpus import Tally, rarity
+from langgraph_scrum_master.rank.features import Array, Features, vocabulary
+from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
+
+DONE, PENDING, LEAVING = 0, 1, 2
+"""Whether Chroma has the record, is to get it, or is to lose it."""
+
+MOST_POSTINGS = 250
+"""Rows of a word that are looked at, the newest: a word in more of them tells little."""
+
+ENOUGH_POSTINGS = 750
+"""Rows after which the less rare words of a query are left out."""
+
+MOST_REMEMBERED = 8_192
+"""Records that are kept at hand as they were read, until somebody writes."""
+
+_MOST_VARIABLES = 450
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS records(
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
+    created REAL NOT NULL, own INTEGER NOT NULL, state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL,
+    context BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
+CREATE INDEX IF NOT EXISTS by_session ON records(session, position);
+CREATE INDEX IF NOT EXISTS by_own ON records(own) WHERE own != 0;
+CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
+CREATE TABLE IF NOT EXISTS terms(number INTEGER PRIMARY KEY, word TEXT NOT NULL, texts INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS tally(name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS postings USING fts5(body, content='', detail=none);
+"""
+
+
+class Row(NamedTuple):
+    """A record as the book has it."""
+
+    id: int
+    kind: Kind
+    key: str
+    candidate: Candidate
+
+
+class Ledger:
+    """The book of one namespace, in a file or in memory; also the corpus that queries are weighed against."""
+
+    def __init__(self, path: Path | None) -> None:
+        # A connection that any thread may use, one at a time.
+        self._db = sqlite3.connect(str(path) if path else ":memory:", check_same_thread=False, isolation_level=None)
+        self._lock = threading.RLock()
+        self._tally = Tally()
+        self._kinds: dict[str, int] = {}
+        self._rows: dict[int, Row] = {}
+        self._numbers: dict[tuple[Kind, str], int] = {}
+        self._version = -1
+        with self._lock:
+            # So that what ranking reads of a record stands on one page.
+            self._db.execute("PRAGMA page_size = 16384")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db.executescript(_SCHEMA)
+            self._load()
+
+    @property
+    def size(self) -> int:
+        """Records in it."""
+        return self._tally.size
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of a record, on average."""
+        return self._tally.mean_length
+
+    @property
+    def mean_grams(self) -> float:
+        """Filled places of a record, on average."""
+        return self._tally.mean_grams
+
+    def token_rarity(self, tokens: Array) -> Array:
+        """How much each of these tokens of the static model counts."""
+        return self._tally.token_rarity(tokens)
+
+    def gram_rarity(self, places: Array) -> Array:
+        """How much each of these places for letters in a row counts."""
+        return self._tally.gram_rarity(places)
+
+    def term_rarity(self, terms: Array) -> Array:
+        """How much each term counts."""
+        counts = dict(self._select("SELECT number, texts FROM terms WHERE number IN ({})", terms.tolist()))
+        return rarity(np.array([counts.get(term, 0) for term in terms.tolist()]), self.size)
+
+    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
+        """A word for each of these terms that is known."""
+        return dict(self._select("SELECT number, word FROM terms WHERE number IN ({})", terms))
+
+    def refresh(self) -> None:
+        """Read the counts again if another process has written."""
+        with self._lock:
+            if self._db.execute("PRAGMA data_version").fetchone()[0] != self._version:
+                self._load()
+
+    def count(self, kind: Kind) -> int:
+        """Records of a kind."""
+        return self._kinds.get(kind, 0)
+
+    def same(self, record: Record) -> bool:
+        """Whether exactly this is kept already."""
+        with self._lock:
+            found = self._db.execute(
+                "SELECT text, data FROM records WHERE kind = ? AND key = ? AND state = ?",
+                (record.kind, record.key, DONE),
+            ).fetchone()
+        return found is not None and found == (record.text, _plain(record.data))
+
+    def write(self, records: Sequence[Record], features: Sequence[Features], vectors: Any) -> list[Array]:
+        """Put the records in as pending; `vectors` makes theirs once all are counted. Gives those vectors."""
+        with self._transaction():
+            places = [self._replace(record, each) for record, each in zip(records, features, strict=True)]
+            made: Array = vectors()
+            self._db.executemany(
+                "INSERT INTO records(kind, key, text, data, session, position, created, own, features, vector, context,"
+                " state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (
+                        record.kind,
+                        record.key,
+                        record.text,
+                        _plain(record.data),
+                        *place,
+                        _created(record),
+                        each.own,
+                        each.pack(),
+                        packed_vector(vector),
+                        packed_vector(vector),
+                        PENDING,
+                    )
+                    for record, each, vector, place in zip(records, features, made, places, strict=True)
+                ],
+            )
+            self._index(records, features)
+            self._put_in_context(places)
+            self._save()
+        return list(made)
+
+    def mark(self, kind: Kind, keys: Sequence[str], state: int) -> None:
+        """Note what Chroma has, or is to lose."""
+        with self._transaction():
+            for part in _parts(keys):
+                self._db.execute(
+                    f"UPDATE records SET state = ? WHERE kind = ? AND key IN ({_marks(part)})", (state, kind, *part)
+                )
+
+    def remove(self, kind: Kind, keys: Sequence[str]) -> None:
+        """Take the records out."""
+        with self._transaction():
+            for key in keys:
+                self._take_out(kind, key)
+            self._save()
+
+    def unsettled(self, state: int) -> list[tuple[Record, Array]]:
+        """The records that a crash left in this state, with their vectors."""
+        with self._lock:
+            found = self._db.execute("SELECT kind, key, text, data, vector FROM records WHERE state = ?", (state,))
+            return [(_record(*row[:4]), np.frombuffer(row[4], dtype="<f2")) for row in found.fetchall()]
+
+    def every(self, kind: Kind) -> list[tuple[Record, Array]]:
+        """All records of a kind, with their vectors."""
+        with self._lock:
+            found = self._db.execute(
+                "SELECT kind, key, text, data, vector FROM records WHERE kind = ? AND state != ? ORDER BY id",
+                (kind, LEAVING),
+            )
+            return [(_record(*row[:4]), np.frombuffer(row[4], dtype="<f2")) for row in found.fetchall()]
+
+    def keyed(self, kind: Kind, keys: Sequence[str]) -> list[tuple[int, str]]:
+        """The numbers of these records, with their keys."""
+        with self._lock:
+            known = self._numbers
+            if len(known) > MOST_REMEMBERED:
+                known.clear()
+            if missing := [key for key in keys if (kind, key) not in known]:
+                found = self._select("SELECT id, key FROM records WHERE kind = ? AND key IN ({})", missing, kind)
+                known.update(((kind, key), number) for number, key in found)
+            return [(known[kind, key], key) for key in keys if (kind, key) in known]
+
+    def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
+        """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first."""
+        found: list[Array] = []
+        shares: list[Array] = []
+        for i in np.argsort(-weights, kind="stable").tolist():
+            rows = self._postings(int(terms[i]), kinds)
+            found.append(rows)
+            shares.append(np.full(len(rows), weights[i] / weights.sum()))
+            if sum(map(len, found)) >= ENOUGH_POSTINGS:
+                break
+        if not found:
+            return {}
+        rows, whose = np.unique(np.concatenate(found), return_inverse=True)
+        held = np.bincount(whose, weights=np.concatenate(shares), minlength=len(rows))
+        best = np.lexsort((-rows, -held))[:limit]
+        return dict(zip(rows[best].tolist(), held[best].tolist(), strict=True))
+
+    def neighbours(self, places: Sequence[tuple[str, int]]) -> list[int]:
+        """The records at these places of their sessions."""
+        found: list[int] = []
+        with self._lock:
+            for part in _parts(places):
+                marks = ", ".join(["(?, ?)"] * len(part))
+                query = (
+                    f"WITH places(session, position) AS (VALUES {marks}) "
+                    "SELECT id FROM places JOIN records USING (session, position)"
+                )
+                found += [i for (i,) in self._db.execute(query, [value for place in part for value in place])]
+        return found
+
+    def named(self, names: Sequence[int]) -> list[int]:
+        """The records that are known by these names."""
+        return [i for (i,) in self._select("SELECT id FROM records WHERE own != 0 AND own IN ({})", names)]
+
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
+        """These records, if of these kinds, as ranking wants them."""
+        with self._lock:
+            if len(self._rows) > MOST_REMEMBERED:
+                self._rows.clear()
+            fresh = self._read_rows([i for i in ids if i not in self._rows])
+            self._rows.update((row.id, row) for row in fresh)
+            return [row for i in ids if (row := self._rows.get(i)) and row.kind in kinds]
+
+    def _read_rows(self, ids: Sequence[int]) -> list[Row]:
+        query = (
+            "SELECT id, kind, key, features, vector, context, session, position, created FROM records "
+            "WHERE id IN ({}) AND state != 2"
+        )
+        return [
+            Row(number, kind, key, Candidate(*candidate)) for number, kind, key, *candidate in self._select(query, ids)
+        ]
+
+    def records(self, ids: Sequence[int]) -> dict[int, Record]:
+        """These records by their number."""
+        found = self._select("SELECT id, kind, key, text, data FROM records WHERE id IN ({})", ids)
+        return {row[0]: _record(*row[1:]) for row in found}
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._db.close()
+
+    def _put_in_context(self, places: Iterable[tuple[str, int]]) -> None:
+        """Add their neighbours' vectors to those of the records at these places and around them."""
+        spans: dict[str, list[int]] = {}
+        for session, position in places:
+            spans.setdefault(session, []).append(position)
+        reach = max(off for off, _ in CONTEXT)
+        for session, positions in spans.items():
+            low, high = min(positions) - reach, max(positions) + reach
+            found = self._db.execute(
+                "SELECT id, position, vector FROM records WHERE session = ? AND position BETWEEN ? AND ?",
+                (session, low - reach, high + reach),
+            ).fetchall()
+            if session and found:
+                vectors = np.stack([np.frombuffer(vector, dtype="<f2") for *_, vector in found]).astype("float32")
+                contexts = in_context(vectors, [(session, position) for _, position, _ in found])
+                self._db.executemany(
+                    "UPDATE records SET context = ? WHERE id = ?",
+                    [
+                        (packed_vector(context), number)
+                        for (number, position, _), context in zip(found, contexts, strict=True)
+                        if low <= position <= high
+                    ],
+                )
+
+    def _replace(self, record: Record, features: Features) -> tuple[str, int]:
+        place = self._take_out(record.kind, record.key)
+        self._tally.count(features)
+        self._kinds[record.kind] = self._kinds.get(record.kind, 0) + 1
+        session = str(record.data.get("session") or "")
+        if place is not None and place[0] == session:
+            return place
+        last = self._db.execute("SELECT max(position) FROM records WHERE session = ?", (session,)).fetchone()[0]
+        self._waiting[session] = max(self._waiting.get(session, -1), -1 if last is None else last) + 1
+        return session, self._waiting[session]
+
+    def _take_out(self, kind: Kind, key: str) -> tuple[str, int] | None:
+        found = self._db.execute(
+            "SELECT id, session, position, features FROM records WHERE kind = ? AND key = ?", (kind, key)
+        ).fetchone()
+        if found is None:
+            return None
+        number, session, position, packed = found
+        features = Features.unpack(packed)
+        self._tally.count(features, -1)
+        self._kinds[kind] -= 1
+        if not self._kinds[kind]:
+            del self._kinds[kind]
+        self._db.executemany(
+            "UPDATE terms SET texts = texts - 1 WHERE number = ?", [(term,) for term in features.terms.tolist()]
+        )
+        self._db.execute(
+            "INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", (number, _body(kind, features))
+        )
+        self._db.execute("DELETE FROM records WHERE id = ?", (number,))
+        return session, position
+
+    def _index(self, records: Sequence[Record], features: Sequence[Features]) -> None:
+        words: dict[int, str] = {}
+        counts: dict[int, int] = {}
+        for record, each in zip(records, features, strict=True):
+            words |= vocabulary(record.text)
+            for term in each.terms.tolist():
+                counts[term] = counts.get(term, 0) + 1
+        self._db.executemany(
+            "INSERT INTO terms VALUES (?, ?, ?) ON CONFLICT(number) DO UPDATE SET texts = texts + excluded.texts",
+            [(term, words.get(term, ""), count) for term, count in counts.items()],
+        )
+        for record, each in zip(records, features, strict=True):
+            self._db.execute(
+                "INSERT INTO postings(rowid, body) SELECT id, ? FROM records WHERE kind = ? AND key = ?",
+                (_body(record.kind, each), record.kind, record.key),
+            )
+
+    def _postings(self, term: int, kinds: Sequence[Kind]) -> Array:
+        wanted = f"t{term}"
+        # Most memories have one kind: asking for it would cost as much as for the word.
+        if not set(kinds).issuperset(self._kinds):
+            wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
+        query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"
+        with self._lock:
+            found = self._db.execute(query, (wanted, MOST_POSTINGS)).fetchall()
+        return np.array(found, dtype="int64").reshape(-1)
+
+    def _select(self, query: str, values: Sequence[Any], *before: Any) -> list[Any]:
+        found: list[Any] = []
+        with self._lock:
+            for part in _parts(values):
+                found += self._db.execute(query.format(_marks(part)), (*before, *part)).fetchall()
+        return found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._waiting: dict[str, int] = {}
+            self._rows, self._numbers = {}, {}
+            try:
+                self.refresh()
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                self._load()
+                raise
+            self._db.execute("COMMIT")
+
+    def _load(self) -> None:
+        self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
+        for name, value in self._db.execute("SELECT name, value FROM tally").fetchall():
+            if name == "kinds":
+                self._kinds = json.loads(value)
+            elif name in ("tokens", "grams"):
+                counts = np.frombuffer(value, dtype="<i4").copy()
+                if len(counts) == len(getattr(self._tally, name)):
+                    setattr(self._tally, name, counts)
+            else:
+                setattr(self._tally, name, int(value))
+        self._version = self._db.execute("PRAGMA data_version").fetchone()[0]
+
+    def _save(self) -> None:
+        values = {
+            "size": str(self._tally.size).encode(),
+            "length": str(self._tally.length).encode(),
+            "tokens": self._tally.tokens.tobytes(),
+            "grams": self._tally.grams.tobytes(),
+            "kinds": json.dumps(self._kinds).encode(),
+        }
+        self._db.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", values.items())
+
+
+def _body(kind: Kind, features: Features) -> str:
+    return " ".join((f"k{kind}", *(f"t{term}" for term in features.terms.tolist())))
+
+
+def _created(record: Record) -> float:
+    at = instant(str(record.data.get("created_at") or record.data.get("timestamp") or ""))
+    return at if at > 0 else 0.0
+
+
+def _plain(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True)
+
+
+def _record(kind: Kind, key: str, text: str, data: str) -> Record:
+    return Record(kind=kind, key=key, text=text, data=json.loads(data))
+
+
+def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), _MOST_VARIABLES):
+        yield values[start : start + _MOST_VARIABLES]
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

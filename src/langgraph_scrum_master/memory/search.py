@@ -1,0 +1,60 @@
+"""A query against a ledger and its vectors: the nearest by meaning and by words, ranked in all spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from langgraph_scrum_master.memory.ledger import Ledger, Row
+from langgraph_scrum_master.memory.records import Kind, Ranked
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.kinship import Kinship
+from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, calibrated, fair, supported
+
+SUPPORTED = 12
+"""The best candidates at first sight, whose neighbours are looked at too."""
+
+Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[str, float]]]
+"""The keys of the records of a kind whose vectors are nearest, with their cosines."""
+
+
+def search(
+    ledger: Ledger,
+    embedder: Embedder,
+    kinship: Kinship,
+    nearest: Nearest,
+    kinds: Sequence[Kind],
+    query: str,
+    limit: int,
+    k: int | None,
+) -> list[Ranked]:
+    """The `k` records of these kinds that serve the query best, best first; all candidates if that is None."""
+    present = {kind: count for kind in kinds if (count := ledger.count(kind))}
+    if not present:
+        return []
+    asked = Asked(query, ledger, embedder)
+    seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
+    for kind, count in present.items():
+        cosines = dict(nearest(kind, asked.vector, min(limit, count)))
+        for number, key in ledger.keyed(kind, list(cosines)):
+            seen[number] = seen.get(number, 0.0) + cosines[key]
+    rows = ledger.rows(sorted(seen), list(present))
+    further = _around(ledger, sorted(rows, key=lambda row: -seen[row.id]))
+    rows += ledger.rows(sorted(further - seen.keys()), list(present))
+    if not rows:
+        return []
+    candidates = Candidates([row.candidate for row in rows], kinship)
+    strengths, whole = agreement(asked, candidates)
+    total = fair(supported(strengths, candidates), candidates)
+    order = sorted(range(len(rows)), key=lambda i: (-total[i], rows[i].key))[:k]
+    records = ledger.records([rows[i].id for i in order])
+    return [(records[rows[i].id], calibrated(float(total[i]) / whole)) for i in order if rows[i].id in records]
+
+
+def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:
+    """The records beside these in their sessions, and those that they refer to."""
+    places = [row.candidate for row in best[:SUPPORTED] if row.candidate.session]
+    beside = {(p.session, p.position + sign * off) for p in places for off, _ in NEIGHBOURS for sign in (-1, 1)}
+    cited = Candidates([row.candidate for row in best[:CITING]], Kinship()).references.flat if best else ()
+    return {*ledger.neighbours(sorted(beside)), *ledger.named(sorted({int(name) for name in cited}))}

@@ -1,0 +1,202 @@
+"""The two sides of a comparison: what is asked, and the texts that may serve it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.rank.corpus import Corpus
+from langgraph_scrum_master.rank.embedders import StaticEmbedder
+from langgraph_scrum_master.rank.features import (
+    CAUSAL,
+    FILLED,
+    OWN,
+    SIZE,
+    Array,
+    column,
+    features_of,
+    heads,
+    lengths,
+    vocabulary,
+)
+from langgraph_scrum_master.rank.kinship import Kinship
+
+MOST_ASKED = 48
+"""Words and tokens of a query that are compared one by one, the rarest."""
+
+_ASKS_CAUSE = re.compile(r"\b(?:why|what (?:caused|made)|reasons?|root cause|because of what)\b", re.I)
+_ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|consequences?|lead to|result in)\b", re.I)
+
+
+class Asked:
+    """A query, with how much each part of it counts in this corpus."""
+
+    def __init__(self, text: str, corpus: Corpus, embedder: Embedder, *, now: float = 0.0) -> None:
+        (self.features,) = features_of([text])
+        self.corpus = corpus
+        self.now = now
+        self._text = text
+        self.vector = _query_vector(text, corpus, embedder)
+        self.term_weights = corpus.term_rarity(self.features.terms)
+        self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
+
+    @cached_property
+    def words(self) -> tuple[dict[int, str], Array]:
+        """The rarest words, by the number of their term, and how much each counts."""
+        known = vocabulary(self._text)
+        rarest = np.argsort(-self.term_weights, kind="stable")[:MOST_ASKED]
+        return {term: known[term] for term in self.features.terms[rarest].tolist()}, self.term_weights[rarest]
+
+    @cached_property
+    def tokens(self) -> tuple[Array, Array]:
+        """The rarest tokens, and how much each counts."""
+        weights = self.corpus.token_rarity(self.features.tokens)
+        rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
+        return self.features.tokens[rarest], weights[rarest]
+
+
+class Candidate(NamedTuple):
+    """A text that may serve, with where it stands; features and vectors as bytes."""
+
+    features: bytes
+    vector: bytes
+    context: bytes
+    """Its vector in the light of its neighbours'."""
+    session: str = ""
+    position: int = 0
+    created: float = 0.0
+
+
+class Candidates:
+    """Texts side by side, so that a space compares all of them at once."""
+
+    def __init__(self, found: Sequence[Candidate], kinship: Kinship) -> None:
+        self.found = found
+        self.kinship = kinship
+        self._packed = [candidate.features for candidate in found]
+        self._heads = heads(self._packed)
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    @property
+    def own(self) -> Array:
+        """What each is referred to by, or 0."""
+        return self._heads[:, OWN]
+
+    @property
+    def causal(self) -> Array:
+        """Whether each tells a cause (1), an effect (2), or both (3)."""
+        return self._heads[:, CAUSAL]
+
+    @property
+    def sizes(self) -> Array:
+        """Characters of each."""
+        return self._heads[:, SIZE]
+
+    @cached_property
+    def vectors(self) -> Array:
+        """A row each."""
+        return _rows([candidate.vector for candidate in self.found])
+
+    @cached_property
+    def contexts(self) -> Array:
+        """A row each."""
+        return _rows([candidate.context for candidate in self.found])
+
+    @cached_property
+    def terms(self) -> Ragged:
+        """The terms of each."""
+        return self.ragged("terms")
+
+    @cached_property
+    def counts(self) -> Array:
+        """How often each of the terms stands in its text, all in a row."""
+        return column(self._packed, self._heads, "counts").astype("float32")
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Terms of each, repeated ones included."""
+        return np.bincount(self.terms.owner, weights=self.counts, minlength=len(self))
+
+    @cached_property
+    def tokens(self) -> Ragged:
+        """The tokens of each."""
+        return self.ragged("tokens")
+
+    @property
+    def filled(self) -> Array:
+        """Places that the letters in a row of each fill."""
+        return self._heads[:, FILLED]
+
+    def fills(self, places: Array) -> Array:
+        """Whether each fills each of these places."""
+        grams = column(self._packed, self._heads, "grams").reshape(len(self), -1)
+        return (grams[:, places // 8] & (128 >> (places % 8)).astype("u1")) > 0
+
+    @cached_property
+    def references(self) -> Ragged:
+        """What each refers to."""
+        return self.ragged("references")
+
+    def ragged(self, name: str) -> Ragged:
+        """Another such feature of each."""
+        return Ragged(column(self._packed, self._heads, name), lengths(self._heads, name))
+
+
+class Ragged:
+    """Lists of different lengths in a row."""
+
+    def __init__(self, flat: Array, lengths: Array) -> None:
+        self.flat = flat
+        self._lengths = lengths
+
+    @cached_property
+    def owner(self) -> Array:
+        """Whose each is."""
+        return np.repeat(np.arange(len(self._lengths)), self._lengths)
+
+    def held(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
+        """The weights of the wanted that each list holds, added up."""
+        order = np.argsort(wanted, kind="stable")
+        place = np.minimum(np.searchsorted(wanted[order], self.flat), max(0, len(wanted) - 1))
+        hit = wanted[order][place] == self.flat if len(wanted) else np.zeros(len(self.flat), bool)
+        share = weights[order][place[hit]] * (1.0 if per_item is None else per_item[hit])
+        return np.bincount(self.owner[hit], weights=share, minlength=len(self._lengths))
+
+    def best(self, likeness: Array) -> Array:
+        """Of a table with a column for each in the row, the largest for each list."""
+        filled = self._lengths > 0
+        best = np.zeros((likeness.shape[0], len(self._lengths)), dtype="float32")
+        if filled.any() and likeness.shape[0]:
+            starts = (np.cumsum(self._lengths) - self._lengths)[filled]
+            best[:, filled] = np.maximum.reduceat(likeness, starts, axis=1)
+        return best
+
+
+def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
+    if isinstance(embedder, StaticEmbedder):
+        (ids,) = embedder.token_ids([text])
+        return embedder.mean(ids, corpus.token_rarity(ids))
+    return np.asarray(embedder.embed_query(text), dtype="float32")
+
+
+def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
+    """A unit vector for each text, with its tokens weighted as they count now."""
+    if isinstance(embedder, StaticEmbedder):
+        return np.stack([embedder.mean(ids, corpus.token_rarity(ids)) for ids in embedder.token_ids(texts)])
+    return np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
+
+
+def packed_vector(vector: Array) -> bytes:
+    """A vector as a candidate has it."""
+    return vector.astype("<f2").tobytes()
+
+
+def _rows(vectors: Sequence[bytes]) -> Array:
+    return np.frombuffer(b"".join(vectors), dtype="<f2").reshape(len(vectors), -1).astype("float32")

@@ -1,0 +1,121 @@
+"""How common things are among the texts that are searched: what is rare counts for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Protocol
+
+import numpy as np
+
+from langgraph_scrum_master.rank.embedders import static_model
+from langgraph_scrum_master.rank.features import PLACES, Array, Features
+from langgraph_scrum_master.text.terms import STOP_WORDS
+
+PRIOR = 20
+"""Texts in which no word is taken to stand but stop words, so that in a small memory each word still counts."""
+
+
+class Corpus(Protocol):
+    """What ranking asks of the texts that are searched."""
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of a text, on average."""
+        ...
+
+    @property
+    def mean_grams(self) -> float:
+        """Filled places of a text, on average."""
+        ...
+
+    def term_rarity(self, terms: Array) -> Array:
+        """How much each term counts."""
+        ...
+
+    def token_rarity(self, tokens: Array) -> Array:
+        """How much each of these tokens of the static model counts."""
+        ...
+
+    def gram_rarity(self, places: Array) -> Array:
+        """How much each of these places for letters in a row counts."""
+        ...
+
+    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
+        """A word for each of these terms that is known."""
+        ...
+
+
+class Tally:
+    """Counts of all but the terms, added up text by text."""
+
+    def __init__(self) -> None:
+        model = static_model()
+        self.size = 0
+        self.length = 0
+        self.tokens = np.zeros(len(model.vectors) if model else 0, dtype="<i4")
+        self.grams = np.zeros(PLACES, dtype="<i4")
+
+    @property
+    def mean_length(self) -> float:
+        """Terms of a text, on average."""
+        return self.length / self.size if self.size else 1.0
+
+    @property
+    def mean_grams(self) -> float:
+        """Filled places of a text, on average."""
+        return float(self.grams.sum(dtype="int64")) / self.size if self.size else 1.0
+
+    def count(self, features: Features, times: int = 1) -> None:
+        """Add a text, or take it away."""
+        self.size += times
+        self.length += times * features.length
+        self.tokens[features.tokens] += times
+        self.grams += times * np.unpackbits(features.grams).astype("<i4")
+
+    def token_rarity(self, tokens: Array) -> Array:
+        """How much each of these tokens of the static model counts."""
+        return rarity(self.tokens[tokens] + _prior_tokens()[tokens], self.size)
+
+    def gram_rarity(self, places: Array) -> Array:
+        """How much each of these places for letters in a row counts."""
+        return rarity(self.grams[places], self.size)
+
+
+class Texts(Tally):
+    """A corpus in memory: texts that are ranked once and not kept."""
+
+    def __init__(self, found: Iterable[tuple[Features, Mapping[int, str]]]) -> None:
+        super().__init__()
+        self._counts: dict[int, int] = {}
+        self._words: dict[int, str] = {}
+        for features, words in found:
+            self.count(features)
+            self._words |= words
+            for term in features.terms.tolist():
+                self._counts[term] = self._counts.get(term, 0) + 1
+
+    def term_rarity(self, terms: Array) -> Array:
+        """How much each term counts."""
+        return rarity(np.array([self._counts.get(term, 0) for term in terms.tolist()]), self.size)
+
+    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
+        """A word for each of these terms that is known."""
+        return {term: self._words[term] for term in terms if term in self._words}
+
+
+def rarity(counts: Array, size: int) -> Array:
+    """How much things count that stand in so many of the texts."""
+    found: Array = np.log1p((size + PRIOR - np.minimum(counts, size + PRIOR) + 0.5) / (counts + 0.5))
+    return found.astype("float32")
+
+
+@cache
+def _prior_tokens() -> Array:
+    model = static_model()
+    if model is None:
+        return np.zeros(0, dtype="<i4")
+    forms = [form for word in sorted(STOP_WORDS) for form in (word, word.capitalize())]
+    prior = np.zeros(len(model.vectors), dtype="<i4")
+    prior[np.unique(np.concatenate(model.token_ids(forms)))] = PRIOR
+    return prior

@@ -1,0 +1,176 @@
+"""What a text is compared by: made once, when it is kept, and small enough to keep beside it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+from zlib import crc32
+
+import numpy as np
+
+from langgraph_scrum_master.rank.embedders import LOOKED_AT, static_model
+from langgraph_scrum_master.text.references import identifiers, names, own_reference, references
+from langgraph_scrum_master.text.terms import stem, words
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+GRAM = 4
+"""Letters in a row that are compared."""
+
+PLACES = 4_096
+"""Into so many places those are hashed."""
+
+MOST_TOKENS = 256
+"""Different tokens of a text that are kept."""
+
+MOST_COUNTED = 255
+
+_TELLS_CAUSE = re.compile(r"\b(?:because|due to|caused by|root cause|the reason|owing to|thanks to)\b", re.I)
+_TELLS_EFFECT = re.compile(
+    r"\b(?:led to|leads? to|therefore|as a result|results? in|resulted in|consequently|so that|causes)\b", re.I
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Features:
+    """A text, as the spaces see it. Words and names are known by number."""
+
+    terms: Array
+    counts: Array
+    """How often each of the terms stands in the text."""
+    tokens: Array
+    """The different tokens of the static model."""
+    grams: Array
+    """Which places its letters in a row fill, as bits."""
+    entities: Array
+    identifiers: Array
+    references: Array
+    own: int
+    """What others refer to it by; 0 if it has no such name."""
+    causal: int
+    """1 if it tells a cause, 2 if it tells an effect, 3 if both."""
+    size: int
+    """Characters."""
+
+    @property
+    def length(self) -> int:
+        """Its terms, repeated ones included."""
+        return int(self.counts.sum())
+
+    @property
+    def filled(self) -> int:
+        """Places that its letters in a row fill."""
+        return int(np.unpackbits(self.grams).sum())
+
+    def pack(self) -> bytes:
+        """All of it as bytes."""
+        parts = [getattr(self, name).astype(kind).tobytes() for name, kind in _PARTS]
+        head = np.array([self.own, self.causal, self.size, self.filled, *map(len, parts)], dtype="<u4")
+        return b"".join((head.tobytes(), *parts))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Features:
+        """What `pack` made the bytes from."""
+        (head,) = heads([packed])
+        parts = {name: column([packed], head[None, :], name) for name, _ in _PARTS}
+        return cls(**parts, own=int(head[0]), causal=int(head[1]), size=int(head[2]))
+
+
+OWN, CAUSAL, SIZE, FILLED = range(4)
+"""Columns of `heads`."""
+
+
+def heads(packed: Sequence[bytes]) -> Array:
+    """A row of numbers for each: its name, whether it tells causes, its size, and how long each part is."""
+    joined = b"".join([each[: 4 * _HEAD] for each in packed])
+    return np.frombuffer(joined, dtype="<u4").reshape(len(packed), _HEAD).astype("int64")
+
+
+def column(packed: Sequence[bytes], head: Array, name: str) -> Array:
+    """One part of all of them in a row; `lengths` tells how many are whose."""
+    i = _NAMES.index(name)
+    starts = 4 * _HEAD + head[:, _FIXED : _FIXED + i].sum(axis=1)
+    ends = starts + head[:, _FIXED + i]
+    joined = b"".join(
+        [each[start:end] for each, start, end in zip(packed, starts.tolist(), ends.tolist(), strict=True)]
+    )
+    return np.frombuffer(joined, dtype=_PARTS[i][1])
+
+
+def lengths(head: Array, name: str) -> Array:
+    """How many each has of a part."""
+    i = _NAMES.index(name)
+    return head[:, _FIXED + i] // np.dtype(_PARTS[i][1]).itemsize
+
+
+_PARTS = (
+    ("terms", "<u4"),
+    ("counts", "u1"),
+    ("tokens", "<u2"),
+    ("grams", "u1"),
+    ("entities", "<u4"),
+    ("identifiers", "<u4"),
+    ("references", "<u4"),
+)
+_NAMES = [name for name, _ in _PARTS]
+_FIXED = 4
+_HEAD = _FIXED + len(_PARTS)
+
+
+def number(name: str) -> int:
+    """What a word or a name is known by."""
+    return crc32(name.encode(errors="surrogatepass"))
+
+
+def vocabulary(text: str) -> dict[int, str]:
+    """The words of a text by the number of their stem."""
+    return {number(stem(word)): word for word in reversed(words(text[:LOOKED_AT]))}
+
+
+def features_of(texts: Sequence[str], linked: Sequence[Sequence[str]] | None = None) -> list[Features]:
+    """The features of each text; `linked` names what else each refers to."""
+    shown = [text[:LOOKED_AT] for text in texts]
+    model = static_model()
+    tokens = model.token_ids(shown) if model else [np.zeros(0, "<u2")] * len(texts)
+    return [
+        _features(text, len(whole), ids, linked[i] if linked else ())
+        for i, (text, whole, ids) in enumerate(zip(shown, texts, tokens, strict=True))
+    ]
+
+
+def _features(text: str, size: int, tokens: Array, linked: Sequence[str]) -> Features:
+    stems = Counter(stem(word) for word in words(text))
+    own = own_reference(text)
+    known = {number(name) for name in (*references(text), *linked)} - {number(own)}
+    return Features(
+        terms=_numbers(stems),
+        counts=np.array([min(MOST_COUNTED, count) for count in stems.values()], dtype="u1"),
+        tokens=np.unique(tokens)[:MOST_TOKENS],
+        grams=_grams(stems),
+        entities=_numbers(names(text)),
+        identifiers=_numbers(stem(part) for part in identifiers(text)),
+        references=np.array(sorted(known), dtype="<u4"),
+        own=number(own) if own else 0,
+        causal=bool(_TELLS_CAUSE.search(text)) + 2 * bool(_TELLS_EFFECT.search(text)),
+        size=size,
+    )
+
+
+def _numbers(found: Any) -> Array:
+    return np.array([number(name) for name in dict.fromkeys(found)], dtype="<u4")
+
+
+def _grams(stems: Sequence[str] | Counter[str]) -> Array:
+    filled = np.zeros(PLACES, dtype=bool)
+    filled[[place for word in stems for place in _places(word)]] = True
+    return np.packbits(filled)
+
+
+@lru_cache(maxsize=50_000)
+def _places(word: str) -> tuple[int, ...]:
+    framed = f"<{word}>"
+    return tuple(number(framed[i : i + GRAM]) % PLACES for i in range(max(1, len(framed) - GRAM + 1)))

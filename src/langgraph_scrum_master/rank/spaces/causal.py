@@ -1,0 +1,28 @@
+"""E5: cause and effect, which have a direction."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.spaces.semantic import strengths as meaning
+from langgraph_scrum_master.rank.spaces.space import Space
+
+WITH, AGAINST = 1.2, 0.8
+"""How much more a text counts that tells what was asked for, and how much less one that tells only the reverse."""
+
+
+def strengths(asked: Asked, candidates: Candidates) -> Array:
+    """The meaning, by whether the text tells the cause or the effect that is asked for."""
+    told = candidates.causal
+    direction = np.where(told & asked.causal, WITH, np.where(told, AGAINST, 1.0))
+    return np.clip(meaning(asked, candidates) * direction, 0, 1)
+
+
+def speaks(asked: Asked) -> bool:
+    """Whether it asks for a cause or an effect."""
+    return asked.causal != 0
+
+
+SPACE = Space(name="E5 causal", category="semantic", agrees=0.46, diverges=0.13, strengths=strengths, speaks=speaks)

@@ -1,0 +1,23 @@
+"""E9: the same shape, also with typing errors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.spaces.space import Space
+
+
+def strengths(asked: Asked, candidates: Candidates) -> Array:
+    """The share of the query's letters in a row that the text has, each hashed to a place; long texts have more."""
+    places = np.flatnonzero(np.unpackbits(asked.features.grams))
+    weights = asked.corpus.gram_rarity(places)
+    whole = float(weights.sum())
+    if not whole:
+        return np.zeros(len(candidates), dtype="float32")
+    length = 0.25 + 0.75 * np.sqrt(np.maximum(1, candidates.filled) / max(1.0, asked.corpus.mean_grams))
+    return np.clip(candidates.fills(places) @ weights / whole / length, 0, 1)
+
+
+SPACE = Space(name="E9 hyperdimensional", category="structural", agrees=0.35, diverges=0.10, strengths=strengths)

@@ -1,0 +1,34 @@
+"""E13: the same words, or their kin."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.spaces.space import Space
+
+UNRELATED, KIN = 0.15, 0.60
+"""Cosines of two words between which one counts more and more as holding the other."""
+
+LEAST = 0.35
+"""Below this it does not count at all."""
+
+
+def strengths(asked: Asked, candidates: Candidates) -> Array:
+    """The share of the query's words that the text has, or has kin of; rare words weigh more."""
+    asked_words, weights = asked.words
+    wanted = list(asked_words)
+    if not wanted or not len(candidates.terms.flat):
+        return np.zeros(len(candidates), dtype="float32")
+    different, place = np.unique(candidates.terms.flat, return_inverse=True)
+    terms = different.tolist()
+    unknown = candidates.kinship.unknown(terms)
+    words = {**asked_words, **asked.corpus.words(unknown)} if unknown else asked_words
+    near = candidates.kinship.vectors(wanted, words) @ candidates.kinship.vectors(terms, words).T
+    likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), 0)
+    likeness[np.array(wanted)[:, None] == different[None, :]] = 1.0
+    return weights @ candidates.terms.best(likeness[:, place].astype("float32")) / weights.sum()
+
+
+SPACE = Space(name="E13 keywords", category="semantic", agrees=0.45, diverges=0.08, strengths=strengths)

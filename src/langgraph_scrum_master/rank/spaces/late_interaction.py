@@ -1,0 +1,34 @@
+"""E12: token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.embedders import static_model
+from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.spaces.space import Space
+
+
+def strengths(asked: Asked, candidates: Candidates) -> Array:
+    """For each token of the query the nearest of the text's, rare ones weighing more."""
+    model = static_model()
+    tokens, weights = asked.tokens if model else (np.zeros(0), np.zeros(0))
+    if model is None or not weights.sum() or not len(candidates.tokens.flat):
+        return np.zeros(len(candidates), dtype="float32")
+    different, place = _distinct(candidates.tokens.flat, len(model.vectors))
+    likeness = (model.unit_vectors(tokens) @ model.unit_vectors(different).T)[:, place]
+    return weights @ np.maximum(0, candidates.tokens.best(likeness)) / weights.sum()
+
+
+def _distinct(tokens: Array, most: int) -> tuple[Array, Array]:
+    """The different tokens, and where each stands among them; there are few enough not to sort."""
+    known = np.zeros(most, dtype=bool)
+    known[tokens] = True
+    different = np.flatnonzero(known)
+    place = np.zeros(most, dtype="int32")
+    place[different] = np.arange(len(different))
+    return different, place[tokens]
+
+
+SPACE = Space(name="E12 late interaction", category="semantic", agrees=0.62, diverges=0.33, strengths=strengths)

@@ -1,0 +1,52 @@
+"""Names in a text: of people and things, of code, and of records such as stories, decisions and requirements."""
+
+from __future__ import annotations
+
+import re
+
+_RECORD = re.compile(
+    r"\b(?:([A-Z]{2,8})-?|((?i:story|epic|issue|task|ticket|requirement|decision|feature|pr|adr|rfc|fr|nfr))[ -]?#?)"
+    r"(\d+(?:\.\d+)*)\b"
+)
+_NAME = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
+_CODE = re.compile(
+    r"\b(?:[a-z]+(?:[A-Z][a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|\w+_\w+|\w+(?=\(\))|\w+(?=\.(?:py|ts|js|go|rs|java|toml|ya?ml|json|md)\b))"
+)
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_HEADING = 60
+"""Characters of a text's first line in which its own name stands."""
+
+_ORDINARY = frozenset(
+    """
+    a an and any are as at but by can could did do does for from given had has have he her his how i if in is it its
+    may my no not of on or our please she should so that the their then there these they this those to use was we were
+    what when where which who whom whose why will with would yes you your
+    """.split()  # noqa: SIM905 - a list of 60 quoted words is no easier to read
+)
+
+
+def references(text: str) -> list[str]:
+    """The records that a text names, each as `kind:number`: `ADR-007` and `adr 7` are the same."""
+    return [_reference(found) for found in _RECORD.finditer(text)]
+
+
+def own_reference(text: str) -> str:
+    """The record that a text is, by its heading; nothing if it does not say."""
+    found = _RECORD.search(text.lstrip("# ").split("\n", 1)[0][:_HEADING])
+    return _reference(found) if found else ""
+
+
+def names(text: str) -> list[str]:
+    """The names of people and things in a text, in lower case."""
+    return [name for found in _NAME.findall(text) if (name := found.lower()) not in _ORDINARY]
+
+
+def identifiers(text: str) -> list[str]:
+    """The parts of the identifiers and file names in a text, in lower case."""
+    return [part.lower() for found in _CODE.findall(text) for part in _PARTS.findall(found)]
+
+
+def _reference(found: re.Match[str]) -> str:
+    kind = (found[1] or found[2]).lower()
+    return f"{kind}:{'.'.join(str(int(part)) for part in found[3].split('.'))}"
