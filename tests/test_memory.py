@@ -252,7 +252,7 @@ async def test_a_memory_filled_with_another_embedder_is_told(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"embedder": "magic"}, r"embedder must be among \('static', 'hash'\), or an object .*, got 'magic'"),
+        ({"embedder": "magic"}, r"embedder must be among \('static', 'minilm', 'hash'\), or an object .*, got 'magic'"),
         ({"namespace": ""}, "namespace must be a non-empty text, got ''"),
         ({"path": "x", "client": object()}, "give a path or a client, not both"),
     ],

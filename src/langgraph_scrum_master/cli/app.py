@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from langgraph_scrum_master.cli.detect import detect
+from langgraph_scrum_master.cli.memory import memory
 from langgraph_scrum_master.cli.run import run
 from langgraph_scrum_master.cli.version import version
 from langgraph_scrum_master.errors import ScrumMasterError
@@ -17,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(detect)
+app.add_typer(memory, name="memory")
 app.command()(version)
 
 

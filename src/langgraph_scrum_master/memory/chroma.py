@@ -123,7 +123,7 @@ class ChromaMemory(RecordMemory):
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
     def _upsert(self, records: Sequence[Record]) -> None:
-        from langgraph_scrum_master.rank.asked import document_vectors
+        from langgraph_scrum_master.rank.asked import document_vectors, meaning_vectors
         from langgraph_scrum_master.rank.features import features_of
 
         book = self._book
@@ -132,8 +132,13 @@ class ChromaMemory(RecordMemory):
             return
         texts = [record.text for record in new]
         features = features_of(texts, [_linked(record) for record in new])
-        vectors = book.write(new, features, lambda: document_vectors(texts, book, self._embedder))
-        self._send(list(zip(new, vectors, strict=True)))
+        embedder = self._embedder
+
+        def vectors() -> tuple[Any, Any]:
+            return document_vectors(texts, book, embedder), meaning_vectors(texts, book, embedder)
+
+        made = book.write(new, features, vectors)
+        self._send(list(zip(new, made, strict=True)))
 
     def _send(self, rows: Sequence[tuple[Record, Any]]) -> None:
         """Give Chroma what the ledger has as pending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +40,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records(
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
     created REAL NOT NULL, own INTEGER NOT NULL, state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL,
-    context BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
+    context BLOB NOT NULL, meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
 CREATE INDEX IF NOT EXISTS by_session ON records(session, position);
 CREATE INDEX IF NOT EXISTS by_own ON records(own) WHERE own != 0;
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
@@ -130,14 +130,19 @@ class Ledger:
             ).fetchone()
         return found is not None and found == (record.text, _plain(record.data))
 
-    def write(self, records: Sequence[Record], features: Sequence[Features], vectors: Any) -> list[Array]:
-        """Put the records in as pending; `vectors` makes theirs once all are counted. Gives those vectors."""
+    def write(
+        self, records: Sequence[Record], features: Sequence[Features], vectors: Callable[[], tuple[Array, Array]]
+    ) -> list[Array]:
+        """Put the records in as pending; `vectors` makes theirs, and those by the static model, once all are counted.
+
+        Gives the vectors.
+        """
         with self._transaction():
             places = [self._replace(record, each) for record, each in zip(records, features, strict=True)]
-            made: Array = vectors()
+            made, meanings = vectors()
             self._db.executemany(
                 "INSERT INTO records(kind, key, text, data, session, position, created, own, features, vector, context,"
-                " state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " meaning, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
                     (
                         record.kind,
@@ -149,10 +154,13 @@ class Ledger:
                         each.own,
                         each.pack(),
                         packed_vector(vector),
-                        packed_vector(vector),
+                        packed_vector(meaning),
+                        packed_vector(meaning),
                         PENDING,
                     )
-                    for record, each, vector, place in zip(records, features, made, places, strict=True)
+                    for record, each, vector, meaning, place in zip(
+                        records, features, made, meanings, places, strict=True
+                    )
                 ],
             )
             self._index(records, features)
@@ -272,7 +280,7 @@ class Ledger:
         for session, positions in spans.items():
             low, high = min(positions) - reach, max(positions) + reach
             found = self._db.execute(
-                "SELECT id, position, vector FROM records WHERE session = ? AND position BETWEEN ? AND ?",
+                "SELECT id, position, meaning FROM records WHERE session = ? AND position BETWEEN ? AND ?",
                 (session, low - reach, high + reach),
             ).fetchall()
             if session and found:

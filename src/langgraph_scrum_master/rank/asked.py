@@ -11,7 +11,7 @@ import numpy as np
 
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus
-from langgraph_scrum_master.rank.embedders import StaticEmbedder
+from langgraph_scrum_master.rank.embedders import StaticEmbedder, static_model
 from langgraph_scrum_master.rank.features import (
     CAUSAL,
     FILLED,
@@ -42,6 +42,7 @@ class Asked:
         self.now = now
         self._text = text
         self.vector = _query_vector(text, corpus, embedder)
+        self.meaning = _query_vector(text, corpus, static_model() or embedder)
         self.term_weights = corpus.term_rarity(self.features.terms)
         self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
 
@@ -191,6 +192,11 @@ def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -
     if isinstance(embedder, StaticEmbedder):
         return np.stack([embedder.mean(ids, corpus.token_rarity(ids)) for ids in embedder.token_ids(texts)])
     return np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
+
+
+def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
+    """The same by the static model, which weighs rare tokens more, where there is one."""
+    return document_vectors(texts, corpus, static_model() or embedder)
 
 
 def packed_vector(vector: Array) -> bytes:

@@ -59,7 +59,7 @@ class Tally:
     @property
     def mean_length(self) -> float:
         """Terms of a text, on average."""
-        return self.length / self.size if self.size else 1.0
+        return max(1.0, self.length / self.size) if self.size else 1.0
 
     @property
     def mean_grams(self) -> float:

@@ -18,7 +18,7 @@ from langgraph_scrum_master.text.terms import STOP_WORDS, terms
 if TYPE_CHECKING:
     import numpy as np
 
-EMBEDDERS = ("static", "hash")
+EMBEDDERS = ("static", "minilm", "hash")
 """Those that have a name."""
 
 DIMENSIONS = 256
@@ -43,6 +43,8 @@ def embedder_for(choice: str | Embedder) -> Embedder:
             return _static_or_hash()
         case "hash":
             return HashEmbedder()
+        case "minilm":
+            return _minilm()
         case str():
             raise ConfigError(f"embedder must be among {EMBEDDERS}, or an object with embed_documents, got {choice!r}")
         case _:
@@ -114,6 +116,13 @@ class HashEmbedder:
     def embed_query(self, text: str) -> list[float]:
         """The unit vector of one text."""
         return self.embed_documents([text])[0]
+
+
+@cache
+def _minilm() -> Embedder:
+    from langgraph_scrum_master.rank.minilm import MiniLMEmbedder
+
+    return MiniLMEmbedder()
 
 
 @cache

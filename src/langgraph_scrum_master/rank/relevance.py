@@ -8,13 +8,20 @@ from math import exp, log
 import numpy as np
 
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import Asked, Candidate, Candidates, document_vectors, packed_vector
+from langgraph_scrum_master.rank.asked import (
+    Asked,
+    Candidate,
+    Candidates,
+    document_vectors,
+    meaning_vectors,
+    packed_vector,
+)
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 
-EARNS_ITS_TOKENS = 0.35
+EARNS_ITS_TOKENS = 0.32
 """The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
 
 STEEPNESS = 9.0
@@ -54,7 +61,7 @@ def relevance(
     corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
     places = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]
-    contexts = in_context(vectors, places)
+    contexts = in_context(meaning_vectors(texts, corpus, embedder), places)
     found = [
         Candidate(
             features=each.pack(),

@@ -14,6 +14,8 @@ _CODE = re.compile(
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
+_ENDS_NAME = re.compile(r"\s*(?:[:>|—–]|- |$)")
+
 _HEADING = 60
 """Characters of a text's first line in which its own name stands."""
 
@@ -33,8 +35,11 @@ def references(text: str) -> list[str]:
 
 def own_reference(text: str) -> str:
     """The record that a text is, by its heading; nothing if it does not say."""
-    found = _RECORD.search(text.lstrip("# ").split("\n", 1)[0][:_HEADING])
-    return _reference(found) if found else ""
+    heading = text.lstrip("# ").split("\n", 1)[0][:_HEADING]
+    found = _RECORD.search(heading)
+    if found is None or (found.start() and not _ENDS_NAME.match(heading, found.end())):
+        return ""
+    return _reference(found)
 
 
 def names(text: str) -> list[str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.spaces.semantic import likeness
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: Asked, candidates: Candidates) -> Array:
-    """The cosine with the text's vector after its neighbours' were added to it."""
-    return np.clip(candidates.contexts @ asked.vector, 0, 1)
+    """The cosine, in the static model where there is one, with the text's vector after its neighbours' were added."""
+    return likeness(candidates.contexts @ asked.meaning)
 
 
 SPACE = Space(name="E10 contextual", category="semantic", agrees=0.48, diverges=0.17, strengths=strengths)

@@ -11,7 +11,7 @@ from langgraph_scrum_master.rank.spaces.space import Space
 UNRELATED, KIN = 0.15, 0.60
 """Cosines of two words between which one counts more and more as holding the other."""
 
-LEAST = 0.35
+LEAST = 0.25
 """Below this it does not count at all."""
 
 

@@ -9,6 +9,9 @@ from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.spaces.space import Space
 
+BY_CHANCE = 0.2
+"""How near the tokens of any two texts are."""
+
 
 def strengths(asked: Asked, candidates: Candidates) -> Array:
     """For each token of the query the nearest of the text's, rare ones weighing more."""
@@ -18,7 +21,8 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
         return np.zeros(len(candidates), dtype="float32")
     different, place = _distinct(candidates.tokens.flat, len(model.vectors))
     likeness = (model.unit_vectors(tokens) @ model.unit_vectors(different).T)[:, place]
-    return weights @ np.maximum(0, candidates.tokens.best(likeness)) / weights.sum()
+    nearest = weights @ np.maximum(0, candidates.tokens.best(likeness)) / weights.sum()
+    return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)
 
 
 def _distinct(tokens: Array, most: int) -> tuple[Array, Array]:

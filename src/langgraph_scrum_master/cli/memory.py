@@ -1,0 +1,135 @@
+"""`scrum-master memory`"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from langgraph_scrum_master.errors import DecodeError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.memory.check import MemoryCheck
+    from langgraph_scrum_master.memory.chroma import ChromaMemory
+
+memory = typer.Typer(no_args_is_help=True, help="Look after a memory's folder.")
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The memory's folder.")]
+Namespace = Annotated[str, typer.Option(help="Whose memory.")]
+Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+_SHOWN = 5
+
+
+@memory.command()
+def check(
+    folder: Folder,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Fill Chroma again from the ledger where it is wrong.")
+    ] = False,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Say whether the memory finds what it keeps. Exit code 1 if not, and it was not repaired."""
+    found = asyncio.run(_open(folder, namespace, embedder).check(repair=repair))
+    if as_json:
+        typer.echo(json.dumps(found.to_dict(), indent=2))
+    else:
+        for line in _told(found):
+            Console().print(line)
+    if not found.sound and not found.repaired:
+        raise typer.Exit(1)
+
+
+@memory.command()
+def load(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The memory's folder; made if it is not there.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Objects with key, content and metadata.")],
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Keep the texts of a file of JSON lines; what is kept already, word for word, is not written again."""
+    rows = list(_rows(file))
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("Keeping", total=len(rows))
+        store = _open(folder, namespace, embedder, new=True).store_many
+        asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
+    Console().print(f"Kept {len(rows)} texts in {folder}.")
+
+
+@memory.command()
+def search(
+    folder: Folder,
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Show what serves a query best; at 0.7 and above it would be given to an agent."""
+    found = asyncio.run(_open(folder, namespace, embedder).search_similar(query, k=k))
+    if as_json:
+        typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
+        return
+    table = Table("score", "key", "text", box=None)
+    for result in found:
+        table.add_row(f"{result.score:.2f}", result.key, " ".join(result.content.split())[:80])
+    Console().print(table if found else "The memory is empty.")
+
+
+def _open(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
+    from langgraph_scrum_master.memory.chroma import ChromaMemory
+
+    if not new and not folder.is_dir():
+        raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
+    return ChromaMemory(folder, namespace=namespace, embedder=embedder)
+
+
+def _told(found: MemoryCheck) -> Iterator[str]:
+    if found.sound:
+        yield f"Sound: {found.records} records, all where they belong, and found."
+    for keys, what in (
+        (found.missing, "are not in Chroma"),
+        (found.strangers, "are only in Chroma"),
+        (found.unfound, "are not found by their own vector"),
+    ):
+        if keys:
+            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+            yield f"{len(keys)} of {found.records} records {what}: {', '.join(keys[:_SHOWN])}{more}"
+    if found.repaired:
+        yield f"Repaired: Chroma was filled again with {found.repaired} records."
+    elif not found.sound:
+        yield "Run it again with --repair to fill Chroma from the ledger."
+
+
+def _rows(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _row(line, f"{file}:{number}")
+
+
+def _row(line: str, where: str) -> tuple[str, str, dict[str, Any]]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise DecodeError(f"{where} is not JSON: {error}") from error
+    if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("content"), str):
+        raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {line:.80}")
+    metadata = row.get("metadata", {})
+    if not isinstance(metadata, dict):
+        raise DecodeError(f"{where}: 'metadata' must be an object, got {metadata!r:.80}")
+    return row["key"], row["content"], metadata

@@ -1,0 +1,251 @@
+"""The ledger beside Chroma: nothing is lost between the two, and ranking has what it needs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from langgraph_scrum_master import ChromaMemory, Decision
+from langgraph_scrum_master.cli.app import app
+from langgraph_scrum_master.rank.embedders import embedder_for
+
+KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
+QUEUE = "Refunds go to the queue billing-v2."
+
+
+def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+CRASHING = """
+import asyncio, os, sys
+from langgraph_scrum_master import ChromaMemory
+memory = ChromaMemory(sys.argv[1])
+asyncio.run(memory.store_embedding("queue", "Refunds go to the queue billing-v2.", {}))
+memory._send = lambda rows: os._exit(9)
+asyncio.run(memory.store_embedding("keys", "We keep idempotency keys of payment requests in Redis.", {}))
+"""
+
+
+async def test_a_write_that_a_crash_cut_in_two_is_repaired_at_the_next_start(
+    tmp_path: Path, logged: list[dict[str, Any]]
+) -> None:
+    assert run(CRASHING, str(tmp_path)).returncode == 9
+
+    memory = ChromaMemory(tmp_path)
+    found = await memory.search_similar("Where are the idempotency keys?")
+
+    assert [result.key for result in found] == ["keys", "queue"]
+    assert [event["records"] for event in logged if event["event"] == "memory.repaired"] == [1]
+    assert (await memory.check()).sound
+
+
+async def test_what_is_forgotten_is_found_no_more_and_can_be_told_again() -> None:
+    memory = ChromaMemory()
+    await memory.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
+
+    await memory.forget("keys", "never there")
+
+    assert [result.key for result in await memory.search_similar(KEYS)] == ["queue"]
+    assert (await memory.check()).records == 1
+    await memory.store_embedding("keys", KEYS, {})
+    assert [result.key for result in await memory.search_similar(KEYS)] == ["keys", "queue"]
+
+
+async def test_an_updated_text_is_found_by_its_new_words_and_not_by_its_old() -> None:
+    memory = ChromaMemory()
+    await memory.store_embedding("store", "Sessions are kept in Memcached.", {})
+
+    await memory.store_embedding("store", "Invoices are printed in Berlin.", {})
+
+    (by_new,) = await memory.search_similar("Where are invoices printed?")
+    (by_old,) = await memory.search_similar("Where are sessions kept in Memcached?")
+    assert by_new.score >= 0.7 > by_old.score
+    assert by_new.content == by_old.content == "Invoices are printed in Berlin."
+
+
+class Counting:
+    """The static embedder, and how many texts it was given."""
+
+    def __init__(self) -> None:
+        self.texts = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.texts += len(texts)
+        return embedder_for("static").embed_documents(texts)
+
+    def embed_query(self, text: str) -> list[float]:
+        return embedder_for("static").embed_query(text)
+
+
+async def test_what_is_kept_already_is_not_written_again() -> None:
+    embedder = Counting()
+    memory = ChromaMemory(embedder=embedder)
+    rows = [("keys", KEYS, {"agent": "architect"}), ("queue", QUEUE, {})]
+    await memory.store_many(rows)
+
+    await memory.store_many(rows)
+    await memory.store_embedding("queue", QUEUE, {"agent": "pm"})
+
+    assert embedder.texts == 3
+
+
+async def test_bulk_loading_tells_its_progress() -> None:
+    told: list[int] = []
+
+    await ChromaMemory().store_many(((f"m{i}", f"Fact {i}.", {}) for i in range(2500)), progress=told.append)
+
+    assert told == [1000, 2000, 2500]
+
+
+async def test_a_folder_without_its_ledger_gets_a_new_one(tmp_path: Path) -> None:
+    first = ChromaMemory(tmp_path)
+    await first.store_many([("keys", KEYS, {"title": "Keys"}), ("queue", QUEUE, {})])
+    await first.store_decision(Decision(id="D-1", agent_type="pm", context="We ship on Fridays."))
+    other = tmp_path.parent / "copied"
+    shutil.copytree(tmp_path, other)
+    for ledger in other.glob("ledger-*"):
+        ledger.unlink()
+
+    found = await ChromaMemory(other).search_similar("Where are the idempotency keys?")
+
+    assert (found[0].key, found[0].metadata["title"], len(found)) == ("keys", "Keys", 3)
+
+
+WRITING = """
+import asyncio, sys
+from langgraph_scrum_master import ChromaMemory
+asyncio.run(ChromaMemory(sys.argv[1]).store_embedding("keys", sys.argv[2], {}))
+"""
+
+
+async def test_what_another_process_writes_is_found(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_embedding("queue", QUEUE, {})
+    assert run(WRITING, str(tmp_path), KEYS).returncode == 0
+
+    found = await memory.search_similar("Where are the idempotency keys?")
+
+    assert found[0].key == "keys"
+
+
+async def test_a_damaged_index_is_noticed_and_repaired(tmp_path: Path) -> None:
+    rows: list[tuple[str, str, dict[str, Any]]] = [
+        (f"m{i}", f"Fact number {i} about the {word}.", {}) for i, word in enumerate(["cat", "dog", "cow"] * 20)
+    ]
+    await ChromaMemory(tmp_path / "a").store_many(rows)
+    folder = tmp_path / "b"
+    await ChromaMemory(folder).store_many(rows[:30])
+    # The ledger of the larger memory beside the vectors of the smaller one.
+    for ledger in folder.glob("ledger-*"):
+        ledger.unlink()
+    for ledger in (tmp_path / "a").glob("ledger-*"):
+        shutil.copy(ledger, folder / ledger.name)
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+
+    memory = ChromaMemory(moved)
+    found = await memory.check()
+    repaired = await memory.check(repair=True)
+
+    assert (found.sound, len(found.missing), found.damaged) == (False, 30, ("memory",))
+    assert repaired.repaired == 60
+    assert (await memory.check()).sound
+
+
+async def test_a_turn_is_understood_from_its_neighbours() -> None:
+    memory = ChromaMemory()
+    talk = ["Which store do we take for idempotency keys?", "Redis, for a day.", "Fine, I will write it down."]
+    other = ["What do we have for lunch?", "Noodles, for a change.", "Fine, I am hungry."]
+    await memory.store_many(
+        [
+            (f"{name}{i}", text, {"session": name})
+            for name, said in (("a", talk), ("b", other))
+            for i, text in enumerate(said)
+        ]
+    )
+
+    found = await memory.search_similar("Where are idempotency keys stored?", k=6)
+
+    scores = {result.key: result.score for result in found}
+    assert scores["a1"] > scores["b1"]
+
+
+async def test_what_a_serving_text_refers_to_serves_too() -> None:
+    memory = ChromaMemory()
+    await memory.store_many(
+        [
+            ("adr7", "ADR-007: Outbox pattern\nEvents are written to a table and sent later.", {}),
+            ("adr8", "ADR-008: Colour palette\nButtons are navy.", {}),
+            ("story", "Story 4.2: Refund notifications\nCustomers get a mail for each refund, see ADR-7.", {}),
+            ("listed", "Story 4.3: Parcel labels are printed in the warehouse.", {"references": ["ADR-008"]}),
+        ]
+    )
+
+    by_text = {r.key: r.score for r in await memory.search_similar("How are customers told about a refund?")}
+    by_list = {r.key: r.score for r in await memory.search_similar("Where are the labels of parcels printed?")}
+
+    assert by_text["adr7"] > by_text["adr8"]
+    assert by_list["adr8"] > by_list["adr7"]
+
+
+async def test_decisions_are_found_among_many_memories() -> None:
+    memory = ChromaMemory()
+    await memory.store_many([(f"m{i}", f"The refund queue was mentioned in meeting {i}.", {}) for i in range(400)])
+    await memory.store_decision(Decision(id="D-1", agent_type="pm", context="The refund queue is billing-v2."))
+
+    found = await memory.search_decisions("Which is the refund queue?")
+
+    assert [hit.decision.id for hit in found] == ["D-1"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(
+        f"{json.dumps({'key': 'keys', 'content': KEYS})}\n\n"
+        f"{json.dumps({'key': 'queue', 'content': QUEUE, 'metadata': {}})}\n"
+    )
+    loaded = CliRunner().invoke(app, ["memory", "load", str(tmp_path / "memory"), str(rows)])
+    assert "Kept 2 texts" in loaded.output
+    return tmp_path / "memory"
+
+
+def test_a_memory_is_filled_searched_and_checked_from_the_shell(folder: Path) -> None:
+    shell = CliRunner()
+
+    searched = shell.invoke(app, ["memory", "search", str(folder), "Where are idempotency keys kept?", "-k", "1"])
+    checked = shell.invoke(app, ["memory", "check", str(folder)])
+
+    assert "keys" in searched.output
+    assert "queue" not in searched.output
+    assert (checked.exit_code, checked.output) == (0, "Sound: 2 records, all where they belong, and found.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("check", "nowhere"), "there is no memory in 'nowhere'"),
+        (("load", "new", "nothing.jsonl"), "cannot read 'nothing.jsonl'"),
+        (("load", "new", "bad.jsonl"), "bad.jsonl:2 must be an object with the texts 'key' and 'content', got 7"),
+    ],
+)
+def test_bad_input_is_told_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.jsonl").write_text('{"key": "a", "content": "b"}\n7\n')
+
+    result = CliRunner().invoke(app, ["memory", *arguments])
+
+    assert told in str(result.exception)
+    assert not Path("new").exists()
