@@ -413,3 +413,18 @@ async def test_a_slow_embedder_does_not_hold_up_the_event_loop() -> None:
 
     assert ticks >= 10
     assert threading.main_thread() not in embedder.threads
+
+
+async def test_the_sentence_model_finds_a_paraphrase_that_shares_no_word() -> None:
+    memory = ChromaMemory(embedder="minilm")
+    texts = {
+        "right": "People who forgot their credentials receive a reset link by mail.",
+        "other": "Our servers run in the data centre in Frankfurt.",
+        "third": "Goods that are sold out go on a waiting list.",
+    }
+    await memory.store_many([(key, text, {}) for key, text in texts.items()])
+
+    found = await memory.search_similar("How does a user recover a lost password?")
+
+    assert found[0].key == "right"
+    assert found[0].score > 2 * found[1].score

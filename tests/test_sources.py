@@ -91,9 +91,21 @@ async def test_a_storys_plan_and_progress_come_as_one_readable_context() -> None
     best = top(found)
     assert (best.key, best.source) == ("story:PAY-42", "sprint")
     assert best.content == (
-        "PAY-42: Charge once for a repeated request\ndependencies: PAY-40\nstatus: blocked\n"
-        "blocked reason: waits for the key store"
+        "PAY-42: Charge once for a repeated request\nstatus: blocked\nblocked reason: waits for the key store\n"
+        "depends on: PAY-40"
     )
+
+
+async def test_a_story_tells_what_it_waits_for_and_what_waits_for_it() -> None:
+    stories = [
+        {"story_id": "PAY-1", "title": "Key store", "status": "in_progress"},
+        {"story_id": "PAY-2", "title": "Charge once", "dependencies": ["PAY-1", "PAY-9"], "status": "blocked"},
+    ]
+    found = await SprintSource().find(query("PAY-1 PAY-2"), {"sprint_plan": {"stories": stories}})
+
+    told = {context.key: context.content for context in found}
+    assert told["story:PAY-1"].endswith("blocks: PAY-2 (blocked)")
+    assert told["story:PAY-2"].endswith("depends on: PAY-1 (in progress), PAY-9")
 
 
 async def test_the_sprints_rationale_and_state_are_found() -> None:
@@ -125,6 +137,27 @@ async def test_adrs_in_force_are_found_in_the_folder_and_superseded_ones_are_not
     assert [(context.key, context.title) for context in found] == [("adr:sub/0012-new.md", "Idempotency keys in Redis")]
     assert found[0].relevance_score >= 0.7
     assert "24 hours" in found[0].content
+
+
+async def test_a_superseded_decision_leads_to_the_one_that_took_its_place(tmp_path: Path) -> None:
+    (tmp_path / "0001-a.md").write_text(
+        "---\nstatus: superseded by ADR-0002\n---\n# Row locks for the ledger\n\nLocks.\n"
+    )
+    (tmp_path / "0002-b.md").write_text(
+        "# 2. Optimistic writes\n\n* Status: Superseded by [ADR-3](0003-c.md)\n\nRetry.\n"
+    )
+    (tmp_path / "0003-c.md").write_text(
+        "# ADR 3: Append only\n\n- **Status**: accepted\n\nNothing is changed in place.\n"
+    )
+    (tmp_path / "0004-d.md").write_text(
+        "# Row locks everywhere\n\n## Status\n\nRejected\n\nRow locks for the ledger.\n"
+    )
+    (tmp_path / "0005-e.md").write_text("# Row locks of old\n\n## Status\n\nSuperseded\n\nRow locks for the ledger.\n")
+
+    found = list(await ArchitectureSource(str(tmp_path)).find(query("Do we take row locks for the ledger?"), {}))
+
+    assert [(context.key, context.title) for context in found] == [("adr:0003-c.md", "ADR 3: Append only")]
+    assert found[0].relevance_score >= 0.7
 
 
 async def test_constraints_and_adrs_in_the_state_are_found() -> None:

@@ -81,8 +81,8 @@ def fields_text(thing: object) -> str:
     """A dict or an object's fields as lines of `name: value`, empty ones left out; anything else as text."""
     if isinstance(thing, str):
         return thing
-    if items := items_of(thing):
-        return ", ".join(fields_text(item) for item in items)
+    if isinstance(thing, list | tuple):
+        return ", ".join(fields_text(item) for item in thing)
     if not isinstance(thing, Mapping):
         return "" if thing is None else str(thing)
     shown = ((str(name).replace("_", " "), fields_text(value)) for name, value in thing.items())

@@ -10,7 +10,7 @@ from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of
 from langgraph_scrum_master.sources.scoring import Piece, scored
-from langgraph_scrum_master.text.adr import parse_adr
+from langgraph_scrum_master.text.adr import Adr, parse_adr
 
 STATE_KEYS = ("adrs", "architecture_decisions", "tech_constraints", "constraints")
 """Where a state holds them, as texts or as dicts."""
@@ -20,7 +20,7 @@ MOST_BYTES = 1_000_000
 
 
 class ArchitectureSource:
-    """Decisions in force: those that were superseded, rejected or only proposed are left out."""
+    """Decisions in force: of one that was superseded its successor is offered, what was never accepted is left out."""
 
     name = "architecture"
 
@@ -36,16 +36,27 @@ class ArchitectureSource:
 def _read_folder(folder: Path) -> list[Piece]:
     if not folder.is_dir():
         raise NotADirectoryError(f"architecture_path must be a folder of Markdown files, got {str(folder)!r}")
-    pieces = (_read_file(path, folder) for path in sorted(folder.rglob("*.md")) if path.stat().st_size <= MOST_BYTES)
-    return [piece for piece in pieces if piece]
+    read_in = {
+        f"adr:{path.relative_to(folder).as_posix()}": _read_file(path)
+        for path in sorted(folder.rglob("*.md"))
+        if path.stat().st_size <= MOST_BYTES
+    }
+    numbered = {adr.number: key for key, adr in read_in.items() if adr.number}
+    return [
+        Piece(
+            content=adr.text,
+            key=key,
+            title=adr.title,
+            metadata={"path": key.removeprefix("adr:"), "status": adr.status},
+            stands_for="" if adr.in_force else numbered[adr.successor],
+        )
+        for key, adr in read_in.items()
+        if adr.in_force or adr.successor in numbered
+    ]
 
 
-def _read_file(path: Path, folder: Path) -> Piece | None:
-    adr = parse_adr(path.read_text(encoding="utf-8", errors="replace"), path.stem)
-    if not adr.in_force:
-        return None
-    name = path.relative_to(folder).as_posix()
-    return Piece(content=adr.text, key=f"adr:{name}", title=adr.title, metadata={"path": name, "status": adr.status})
+def _read_file(path: Path) -> Adr:
+    return parse_adr(path.read_text(encoding="utf-8", errors="replace"), path.stem)
 
 
 def _in_state(state: State) -> Iterator[Piece]:

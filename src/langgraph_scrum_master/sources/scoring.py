@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,10 @@ class Piece:
     title: str = ""
     created_at: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
+    session: str = ""
+    """Pieces of one session stand in order: neighbours support each other."""
+    stands_for: str = ""
+    """The key of the piece to offer in its place."""
 
 
 async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -> list[RetrievedContext]:
@@ -28,8 +32,9 @@ async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -
     offered = [piece for piece in pieces if piece.content.strip()]
     if not offered:
         return []
-    scores = await off_loop(_scores, query.text, [f"{p.title}\n{p.content}" for p in offered])
-    best = sorted(zip(scores, offered, strict=True), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
+    texts = [f"{piece.title}\n{piece.content}" for piece in offered]
+    scores = await off_loop(_scores, query.text, texts, [piece.session for piece in offered])
+    best = sorted(_in_place(offered, scores), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
     return [
         RetrievedContext(
             source=source,
@@ -45,5 +50,22 @@ async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -
     ]
 
 
-def _scores(text: str, candidates: Sequence[str]) -> list[float]:
-    return relevance(text, candidates, embedder_for("static"))
+def _in_place(offered: Sequence[Piece], scores: Sequence[float]) -> Iterator[tuple[float, Piece]]:
+    """Each piece with its score, or with that of a piece it takes the place of, if that is better."""
+    by_key = {piece.key: piece for piece in offered if piece.key}
+    best: dict[int, float] = {}
+    for piece, score in zip(offered, scores, strict=True):
+        shown: Piece | None = piece
+        for _ in range(len(offered)):
+            if shown is None or not shown.stands_for:
+                break
+            shown = by_key.get(shown.stands_for)
+        if shown is not None and not shown.stands_for:
+            best[id(shown)] = max(score, best.get(id(shown), 0.0))
+    for piece in offered:
+        if id(piece) in best:
+            yield best[id(piece)], piece
+
+
+def _scores(text: str, candidates: Sequence[str], sessions: Sequence[str]) -> list[float]:
+    return relevance(text, candidates, embedder_for("static"), sessions)

@@ -31,9 +31,21 @@ def _stories(plan: object, progress: object) -> Iterator[Piece]:
     ):
         if name := text_of(read(story, "story_id")):
             told.setdefault(name, {}).update({field: read(story, field) for field in _SHOWN if read(story, field)})
-    for name, facts in told.items():
-        title = text_of(facts.pop("title", ""))
+    blocks: dict[str, list[str]] = {}
+    for name, known in told.items():
+        for needed in items_of(known.get("dependencies")):
+            blocks.setdefault(str(needed), []).append(name)
+    for name, known in told.items():
+        facts = {field: value for field, value in known.items() if field not in ("title", "dependencies")}
+        title = text_of(known.get("title"))
+        facts["depends on"] = [_with_status(str(other), told) for other in items_of(known.get("dependencies"))]
+        facts["blocks"] = [_with_status(other, told) for other in blocks.get(name, ())]
         yield Piece(content=_story_text(name, title, facts), key=f"story:{name}", title=f"Story {name}")
+
+
+def _with_status(name: str, told: dict[str, dict[str, object]]) -> str:
+    status = text_of(told.get(name, {}).get("status"))
+    return f"{name} ({status.replace('_', ' ')})" if status else name
 
 
 _SHOWN = (

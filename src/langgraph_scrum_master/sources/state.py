@@ -41,7 +41,8 @@ class StateSource:
             speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))
             if text and speaker != agent:
                 title = f"Earlier message by {speaker or 'the team'}"
-                yield Piece(content=text, key=f"message:{read(message, 'id') or i}", title=title)
+                key = f"message:{read(message, 'id') or i}"
+                yield Piece(content=text, key=key, title=title, session="messages")
 
 
 def _decided(decisions: Sequence[Any]) -> Iterator[Piece]:

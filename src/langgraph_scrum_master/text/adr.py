@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.S)
+_NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
+_BY = re.compile(r"\bby\b\D*?0*(\d+)", re.I)
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
 _STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)$\n*", re.I | re.M)
 _BLANK_LINES = re.compile(r"\n{2,}")
@@ -21,19 +24,33 @@ class Adr:
     title: str
     status: str
     text: str
+    number: str = ""
+    """Its number, by its title or its file; without leading zeros."""
 
     @property
     def in_force(self) -> bool:
         """Whether the decision is to be followed; a document without a status is."""
         return not self.status.startswith(NOT_IN_FORCE)
 
+    @property
+    def successor(self) -> str:
+        """The number of the decision that took its place, if the status names one."""
+        found = _BY.search(self.status) if self.status.startswith("superseded") else None
+        return found[1] if found else ""
+
 
 def parse_adr(text: str, name: str) -> Adr:
     """The record in a Markdown text; `name` is its title if it has none."""
+    front = _FRONT_MATTER.match(text)
+    text = text[front.end() :] if front else text
     title = _TITLE.search(text)
-    status = _STATUS_SECTION.search(text) or _STATUS_LINE.search(text)
+    status = (
+        (_STATUS_LINE.search(front[1]) if front else None) or _STATUS_SECTION.search(text) or _STATUS_LINE.search(text)
+    )
+    number = (_NUMBER.match(title[1].strip()) if title else None) or _NUMBER.match(name)
     return Adr(
         title=title[1].strip() if title else name,
-        status=status[1].strip(" *_.").lower() if status else "",
+        status=status[1].strip(" *_.\"'").lower() if status else "",
+        number=number[1] if number else "",
         text=_BLANK_LINES.sub("\n", _STATUS_SECTION.sub("", _TITLE.sub("", text, count=1), count=1)).strip(),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _RECORD = re.compile(
-    r"\b(?:([A-Z]{2,8})-?|((?i:story|epic|issue|task|ticket|requirement|decision|feature|pr|adr|rfc|fr|nfr))[ -]?#?)"
+    r"\b(?:([A-Z]{2,8})-?|([A-Z])-|((?i:story|epic|issue|task|ticket|requirement|decision|feature|pr|adr|rfc|fr|nfr))[ -]?#?)"
     r"(\d+(?:\.\d+)*)\b"
 )
 _NAME = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
@@ -53,5 +53,5 @@ def identifiers(text: str) -> list[str]:
 
 
 def _reference(found: re.Match[str]) -> str:
-    kind = (found[1] or found[2]).lower()
-    return f"{kind}:{'.'.join(str(int(part)) for part in found[3].split('.'))}"
+    kind = (found[1] or found[2] or found[3]).lower()
+    return f"{kind}:{'.'.join(str(int(part)) for part in found[4].split('.'))}"
