@@ -59,7 +59,7 @@ class Conversation:
         ledger = self.memory._book
         rows = ledger.rows([i for i, _ in ledger.keyed("memory", list(self.turns))], SEARCHED)
         asked = Asked(question, ledger, self.memory._embedder)
-        candidates = Candidates([row.candidate for row in rows], self.memory._kinship)
+        candidates = Candidates([row.candidate for row in rows])
         found = {space.name: space.strengths(asked, candidates) for space in SPACES if space.speaks(asked)}
         return [row.key for row in rows], found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
@@ -9,10 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import chromadb
 import pytest
+from chromadb.config import Settings
 from typer.testing import CliRunner
 
-from langgraph_scrum_master import ChromaMemory, Decision
+from langgraph_scrum_master import ChromaMemory, Decision, StoreError
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.rank.embedders import embedder_for
 
@@ -249,3 +252,125 @@ def test_bad_input_is_told_and_nothing_is_written(
 
     assert told in str(result.exception)
     assert not Path("new").exists()
+
+
+async def test_a_repair_keeps_what_only_chroma_has() -> None:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    one, other = (ChromaMemory(client=client, namespace="strangers") for _ in range(2))
+    await one.store_embedding("keys", KEYS, {})
+    assert len(await other.search_similar(KEYS)) == 1
+    await one.store_embedding("queue", QUEUE, {})
+
+    checked = await other.check(repair=True)
+
+    assert (checked.strangers, checked.repaired) == (("queue",), 2)
+    assert {result.key for result in await other.search_similar(QUEUE)} == {"keys", "queue"}
+    assert {result.key for result in await one.search_similar(QUEUE)} == {"keys", "queue"}
+
+
+class Fixed:
+    """An embedder that gives the same vector for every text."""
+
+    def __init__(self, *vector: float) -> None:
+        self.vector = list(vector)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.vector for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.vector
+
+
+@pytest.mark.parametrize(
+    ("embedder", "told"),
+    [
+        (Fixed(1.0, 0.0, 0.0), "has vectors of 2 numbers, the embedder gives 3"),
+        (Fixed(float("nan"), 1.0), "one vector of finite numbers per text"),
+    ],
+)
+async def test_vectors_that_do_not_fit_are_refused_and_what_is_there_stays(
+    tmp_path: Path, embedder: Fixed, told: str
+) -> None:
+    await ChromaMemory(tmp_path, embedder=Fixed(1.0, 0.0)).store_embedding("keys", KEYS, {})
+
+    with pytest.raises(StoreError, match=told):
+        await ChromaMemory(tmp_path, embedder=embedder).store_embedding("queue", QUEUE, {})
+
+    found = await ChromaMemory(tmp_path, embedder=Fixed(1.0, 0.0)).search_similar(KEYS)
+    assert [result.key for result in found] == ["keys"]
+
+
+async def test_how_long_an_embedders_vectors_are_does_not_matter() -> None:
+    scores = []
+    for length in (1.0, 100.0):
+        memory = ChromaMemory(embedder=Fixed(length, 0.0))
+        await memory.store_embedding("keys", KEYS, {})
+        scores.append((await memory.search_similar("Who waters the plants?"))[0].score)
+
+    assert scores[0] == scores[1]
+
+
+async def test_relationships_change_no_score() -> None:
+    memory = ChromaMemory()
+    await memory.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
+    before = [result.score for result in await memory.search_similar("Which queue do refunds go to?")]
+
+    for i in range(50):
+        await memory.store_relationship(f"refund {i}", "the queue", "goes to")
+
+    assert [result.score for result in await memory.search_similar("Which queue do refunds go to?")] == before
+
+
+async def test_many_records_that_say_the_same_are_no_damage() -> None:
+    memory = ChromaMemory()
+    await memory.store_many([(f"m{i}", "ok thanks", {}) for i in range(60)])
+
+    assert (await memory.check()).sound
+
+
+async def test_storing_and_forgetting_at_the_same_time_leaves_both_in_step() -> None:
+    memory = ChromaMemory()
+    await memory.store_embedding("keys", KEYS, {})
+    for i in range(10):
+        await asyncio.gather(
+            memory.store_embedding(f"k{i}", QUEUE, {}),
+            memory.forget(f"k{i}"),
+            memory.store_embedding(f"k{i}", KEYS, {}),
+        )
+
+    checked = await memory.check()
+
+    assert (checked.missing, checked.strangers) == ((), ())
+
+
+async def test_a_forgotten_turn_lends_its_meaning_no_more() -> None:
+    memory, fresh = ChromaMemory(), ChromaMemory()
+    await memory.store_many([("a", "The volcano erupted.", {"session": 0}), ("b", "Indeed.", {"session": 0})])
+    await fresh.store_many([("b", "Indeed.", {"session": 0})])
+
+    await memory.forget("a")
+
+    (left,) = await memory.search_similar("volcano eruption")
+    (never,) = await fresh.search_similar("volcano eruption")
+    assert left.score == never.score
+
+
+@pytest.mark.parametrize("odd", [("ID-" + "1" * 5000, {}), ("fine", {"session": "\ud800"}), ("[/k]", {"session": 0})])
+async def test_odd_texts_and_sessions_cost_no_other_record(odd: tuple[str, dict[str, Any]]) -> None:
+    memory = ChromaMemory()
+
+    await memory.store_many([("keys", KEYS, {}), ("odd", *odd)])
+
+    assert len(await memory.search_similar(f"{odd[0]} idempotency keys")) == 2
+
+
+def test_the_shell_shows_whatever_was_kept(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"key": "[/k]", "content": "[/b] a\u2028b"}\n', encoding="utf-8")
+    shell = CliRunner()
+
+    loaded = shell.invoke(app, ["memory", "load", str(tmp_path / "m"), str(rows)])
+    searched = shell.invoke(app, ["memory", "search", str(tmp_path / "m"), "a b"])
+
+    assert (loaded.exit_code, searched.exit_code) == (0, 0)
+    assert "[/k]" in searched.output

@@ -10,6 +10,7 @@ from builders import NOW, QUESTION, a_state, texts
 from langgraph_scrum_master import CodePattern, Decision, Query
 from langgraph_scrum_master.memory import ChromaMemory
 from langgraph_scrum_master.sources import ArchitectureSource, MemorySource, SprintSource, StateSource
+from langgraph_scrum_master.text.adr import parse_adr
 
 
 def query(text: str) -> Query:
@@ -158,6 +159,26 @@ async def test_a_superseded_decision_leads_to_the_one_that_took_its_place(tmp_pa
 
     assert [(context.key, context.title) for context in found] == [("adr:0003-c.md", "ADR 3: Append only")]
     assert found[0].relevance_score >= 0.7
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "Superceded by [9. Use X](0009-use-x.md)",
+        "Accepted\n\nSuperseded by [9. X](0009.md)",
+        "[superseded by ADR-9]",
+        "~~Accepted~~ Superseded by 9",
+        "Obsolete",
+        "Not accepted",
+        "Pending",
+    ],
+)
+def test_what_is_not_to_be_followed_is_known_in_any_spelling(status: str) -> None:
+    adr = parse_adr(f"# Title\n\n## Status\n\n{status}\n\n## Decision\n\nText.\n", "0001-title")
+
+    assert not adr.in_force
+    assert adr.successor == ("9" if "9" in status else "")
+    assert "Text." in adr.text
 
 
 async def test_constraints_and_adrs_in_the_state_are_found() -> None:

@@ -12,7 +12,6 @@ from langgraph_scrum_master.rank.asked import Asked, Candidate, Candidates, docu
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.features import Features, features_of, vocabulary
-from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.rank.relevance import agreement, relevance
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.text.references import own_reference, references
@@ -38,7 +37,7 @@ def compared(query: str, *texts: str, created: tuple[float, ...] = ()) -> tuple[
         )
         for i, (each, vector) in enumerate(zip(features, vectors, strict=True))
     ]
-    return Asked(query, corpus, embedder, now=NOW), Candidates(found, Kinship())
+    return Asked(query, corpus, embedder, now=NOW), Candidates(found)
 
 
 def strengths(name: str, query: str, *texts: str, **options: Any) -> list[float]:

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from langgraph_scrum_master.errors import DecodeError
 
@@ -45,7 +46,7 @@ def check(
         typer.echo(json.dumps(found.to_dict(), indent=2))
     else:
         for line in _told(found):
-            Console().print(line)
+            Console(markup=False, highlight=False).print(line)
     if not found.sound and not found.repaired:
         raise typer.Exit(1)
 
@@ -83,7 +84,7 @@ def search(
         return
     table = Table("score", "key", "text", box=None)
     for result in found:
-        table.add_row(f"{result.score:.2f}", result.key, " ".join(result.content.split())[:80])
+        table.add_row(f"{result.score:.2f}", Text(result.key), Text(" ".join(result.content.split())[:80]))
     Console().print(table if found else "The memory is empty.")
 
 
@@ -114,9 +115,11 @@ def _told(found: MemoryCheck) -> Iterator[str]:
 
 def _rows(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines()
+        lines = file.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{str(file)!r} must be UTF-8: {error}") from error
     for number, line in enumerate(lines, 1):
         if line.strip():
             yield _row(line, f"{file}:{number}")

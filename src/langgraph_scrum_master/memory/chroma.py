@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from langgraph_scrum_master.memory.check import MemoryCheck
     from langgraph_scrum_master.memory.ledger import Ledger
-    from langgraph_scrum_master.rank.kinship import Kinship
 
 T = TypeVar("T")
 
@@ -72,6 +70,7 @@ class ChromaMemory(RecordMemory):
         self._collections: dict[Kind, Collection] = {}
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
+        self._writing = threading.RLock()
 
     def __repr__(self) -> str:
         where = str(self._path) if self._path else "client" if self._realm == "shared" else "in process"
@@ -110,7 +109,14 @@ class ChromaMemory(RecordMemory):
 
     def _guarded(self, call: Callable[..., T], *args: Any) -> T:
         with self._store_errors():
-            return call(*args)
+            try:
+                return call(*args)
+            except Exception as error:
+                # Another process made the collection anew, to repair it.
+                if type(error).__name__ != "NotFoundError":
+                    raise
+                self._collections.clear()
+                return call(*args)
 
     @contextmanager
     def _store_errors(self) -> Iterator[None]:
@@ -123,19 +129,27 @@ class ChromaMemory(RecordMemory):
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
     def _upsert(self, records: Sequence[Record]) -> None:
+        book = self._book
+        with self._writing:
+            self._write(book, records)
+
+    def _write(self, book: Ledger, records: Sequence[Record]) -> None:
         from langgraph_scrum_master.rank.asked import document_vectors, meaning_vectors
+        from langgraph_scrum_master.rank.embedders import StaticEmbedder
         from langgraph_scrum_master.rank.features import features_of
 
-        book = self._book
         new = [record for record in records if not book.same(record)]
         if not new:
             return
         texts = [record.text for record in new]
         features = features_of(texts, [_linked(record) for record in new])
         embedder = self._embedder
+        # Only the static model needs the counts: another may take long, and must not hold up who reads or writes.
+        own = None if isinstance(embedder, StaticEmbedder) else document_vectors(texts, book, embedder)
 
         def vectors() -> tuple[Any, Any]:
-            return document_vectors(texts, book, embedder), meaning_vectors(texts, book, embedder)
+            meanings = meaning_vectors(texts, book, embedder)
+            return (meanings if own is None else own), meanings
 
         made = book.write(new, features, vectors)
         self._send(list(zip(new, made, strict=True)))
@@ -159,16 +173,18 @@ class ChromaMemory(RecordMemory):
     def _delete(self, kind: Kind, keys: Sequence[str]) -> None:
         from langgraph_scrum_master.memory.ledger import LEAVING
 
-        if self._book.keyed(kind, keys):
-            self._book.mark(kind, keys, LEAVING)
-            self._collection(kind).delete(ids=list(keys))
-            self._book.remove(kind, keys)
+        book = self._book
+        with self._writing:
+            if book.keyed(kind, keys):
+                book.mark(kind, keys, LEAVING)
+                self._collection(kind).delete(ids=list(keys))
+                book.remove(kind, keys)
 
     def _search(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import search
 
         self._book.refresh()
-        return search(self._book, self._embedder, self._kinship, self._nearest, kinds, query, limit, k)
+        return search(self._book, self._embedder, self._nearest, kinds, query, limit, k)
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
@@ -177,16 +193,25 @@ class ChromaMemory(RecordMemory):
 
     def _check(self, repair: bool) -> MemoryCheck:
         from langgraph_scrum_master.memory.check import check
+        from langgraph_scrum_master.memory.ledger import PENDING
 
-        found = check(self._book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest)
-        if not repair or found.sound:
-            return found
-        for kind in found.damaged:
-            self._connected().delete_collection(self._name(kind))
-            del self._collections[kind]
-        rows = [row for kind in found.damaged for row in self._book.every(kind)]
-        self._send(rows)
-        return replace(found, repaired=len(rows))
+        book = self._book
+        with self._writing:
+            found = check(book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest)
+            if not repair or found.sound:
+                return found
+            # What only Chroma has is somebody's memory too.
+            self._fill_from_chroma()
+            repaired = 0
+            for kind in found.damaged:
+                rows = book.every(kind)
+                # A crash from here on is repaired at the next start.
+                book.mark(kind, [record.key for record, _ in rows], PENDING)
+                self._connected().delete_collection(self._name(kind))
+                self._collections.pop(kind, None)
+                self._send(rows)
+                repaired += len(rows)
+        return replace(found, repaired=repaired)
 
     @property
     def _book(self) -> Ledger:
@@ -211,8 +236,9 @@ class ChromaMemory(RecordMemory):
                 self._delete(record.kind, [record.key])
             if settled := len(pending) + len(leaving):
                 logger.warning("memory.repaired", memory=repr(self), records=settled)
-            if not ledger.size:
+            if not ledger.complete:
                 self._fill_from_chroma()
+                ledger.completed()
         except BaseException:
             ledger.close()
             self._ledger = None
@@ -223,16 +249,11 @@ class ChromaMemory(RecordMemory):
         """Write a ledger for what others, or an earlier version, put into Chroma."""
         for kind in KINDS:
             found = self._collection(kind).get(include=["documents", "metadatas"])
+            known = {key for _, key in self._book.keyed(kind, found["ids"])}
             rows = zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
-            records = [_record(kind, *row) for row in rows]
+            records = [_record(kind, *row) for row in rows if row[0] not in known]
             for start in range(0, len(records), BATCH):
                 self._upsert(records[start : start + BATCH])
-
-    @cached_property
-    def _kinship(self) -> Kinship:
-        from langgraph_scrum_master.rank.kinship import Kinship
-
-        return Kinship()
 
     @property
     def _embedder(self) -> Embedder:

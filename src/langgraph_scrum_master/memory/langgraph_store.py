@@ -10,7 +10,7 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import Kind, Ranked, Record, RecordMemory
+from langgraph_scrum_master.memory.records import Kind, Ranked, Record, RecordMemory, session_of
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
 from langgraph_scrum_master.shapes import well_formed
@@ -80,7 +80,7 @@ class StoreMemory(RecordMemory):
 
     def _ranked_here(self, kinds: Sequence[Kind], query: str, limit: int) -> list[Ranked]:
         found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
-        sessions = [str(record.data.get("session") or "") for record in found]
+        sessions = [session_of(record) for record in found]
         scores = relevance(query, [record.text for record in found], embedder_for("static"), sessions)
         return sorted(zip(found, scores, strict=True), key=lambda pair: (-pair[1], pair[0].key))
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.memory.records import Kind, Record
+from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, session_of
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
@@ -26,6 +27,9 @@ from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
 DONE, PENDING, LEAVING = 0, 1, 2
 """Whether Chroma has the record, is to get it, or is to lose it."""
 
+BUSY = 60.0
+"""Seconds for which another process may write before a write here fails."""
+
 MOST_POSTINGS = 250
 """Rows of a word that are looked at, the newest: a word in more of them tells little."""
 
@@ -34,6 +38,9 @@ ENOUGH_POSTINGS = 750
 
 MOST_REMEMBERED = 8_192
 """Records that are kept at hand as they were read, until somebody writes."""
+
+MOST_WORDS = 100_000
+"""Words that are kept at hand; a word that is known never changes."""
 
 _MOST_VARIABLES = 450
 _SCHEMA = """
@@ -64,12 +71,15 @@ class Ledger:
 
     def __init__(self, path: Path | None) -> None:
         # A connection that any thread may use, one at a time.
-        self._db = sqlite3.connect(str(path) if path else ":memory:", check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect(
+            str(path) if path else ":memory:", check_same_thread=False, isolation_level=None, timeout=BUSY
+        )
         self._lock = threading.RLock()
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
         self._numbers: dict[tuple[Kind, str], int] = {}
+        self._words: dict[int, str] = {}
         self._version = -1
         with self._lock:
             # So that what ranking reads of a record stands on one page.
@@ -78,6 +88,17 @@ class Ledger:
             self._db.execute("PRAGMA synchronous = NORMAL")
             self._db.executescript(_SCHEMA)
             self._load()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that Chroma had when the ledger was made is in it."""
+        with self._lock:
+            return self._db.execute("SELECT 1 FROM tally WHERE name = 'complete'").fetchone() is not None
+
+    def completed(self) -> None:
+        """Note that it is."""
+        with self._lock:
+            self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
 
     @property
     def size(self) -> int:
@@ -109,7 +130,12 @@ class Ledger:
 
     def words(self, terms: Sequence[int]) -> Mapping[int, str]:
         """A word for each of these terms that is known."""
-        return dict(self._select("SELECT number, word FROM terms WHERE number IN ({})", terms))
+        with self._lock:
+            if len(self._words) > MOST_WORDS:
+                self._words.clear()
+            if new := [term for term in terms if term not in self._words]:
+                self._words.update(self._select("SELECT number, word FROM terms WHERE number IN ({})", new))
+            return self._words
 
     def refresh(self) -> None:
         """Read the counts again if another process has written."""
@@ -140,6 +166,7 @@ class Ledger:
         with self._transaction():
             places = [self._replace(record, each) for record, each in zip(records, features, strict=True)]
             made, meanings = vectors()
+            self._refuse_other_lengths(made)
             self._db.executemany(
                 "INSERT INTO records(kind, key, text, data, session, position, created, own, features, vector, context,"
                 " meaning, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -179,8 +206,8 @@ class Ledger:
     def remove(self, kind: Kind, keys: Sequence[str]) -> None:
         """Take the records out."""
         with self._transaction():
-            for key in keys:
-                self._take_out(kind, key)
+            places = [place for key in keys if (place := self._take_out(kind, key))]
+            self._put_in_context(places)
             self._save()
 
     def unsettled(self, state: int) -> list[tuple[Record, Array]]:
@@ -271,6 +298,14 @@ class Ledger:
         with self._lock:
             self._db.close()
 
+    def _refuse_other_lengths(self, vectors: Array) -> None:
+        known = self._db.execute("SELECT length(vector) FROM records LIMIT 1").fetchone()
+        if known is not None and known[0] != len(packed_vector(vectors[0])):
+            raise StoreError(
+                f"the memory has vectors of {known[0] // 2} numbers, the embedder gives {vectors.shape[1]}: open it "
+                "with the embedder that it was filled with"
+            )
+
     def _put_in_context(self, places: Iterable[tuple[str, int]]) -> None:
         """Add their neighbours' vectors to those of the records at these places and around them."""
         spans: dict[str, list[int]] = {}
@@ -297,9 +332,13 @@ class Ledger:
 
     def _replace(self, record: Record, features: Features) -> tuple[str, int]:
         place = self._take_out(record.kind, record.key)
-        self._tally.count(features)
+        if place is not None and place[0] != session_of(record):
+            self._put_in_context([place])
+        # Relationships are not searched: what they say must not make words less rare.
+        if record.kind in SEARCHED:
+            self._tally.count(features)
         self._kinds[record.kind] = self._kinds.get(record.kind, 0) + 1
-        session = str(record.data.get("session") or "")
+        session = session_of(record)
         if place is not None and place[0] == session:
             return place
         last = self._db.execute("SELECT max(position) FROM records WHERE session = ?", (session,)).fetchone()[0]
@@ -314,23 +353,25 @@ class Ledger:
             return None
         number, session, position, packed = found
         features = Features.unpack(packed)
-        self._tally.count(features, -1)
         self._kinds[kind] -= 1
         if not self._kinds[kind]:
             del self._kinds[kind]
-        self._db.executemany(
-            "UPDATE terms SET texts = texts - 1 WHERE number = ?", [(term,) for term in features.terms.tolist()]
-        )
-        self._db.execute(
-            "INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", (number, _body(kind, features))
-        )
+        if kind in SEARCHED:
+            self._tally.count(features, -1)
+            self._db.executemany(
+                "UPDATE terms SET texts = texts - 1 WHERE number = ?", [(term,) for term in features.terms.tolist()]
+            )
+            self._db.execute(
+                "INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", (number, _body(kind, features))
+            )
         self._db.execute("DELETE FROM records WHERE id = ?", (number,))
         return session, position
 
     def _index(self, records: Sequence[Record], features: Sequence[Features]) -> None:
         words: dict[int, str] = {}
         counts: dict[int, int] = {}
-        for record, each in zip(records, features, strict=True):
+        searched = [pair for pair in zip(records, features, strict=True) if pair[0].kind in SEARCHED]
+        for record, each in searched:
             words |= vocabulary(record.text)
             for term in each.terms.tolist():
                 counts[term] = counts.get(term, 0) + 1
@@ -338,7 +379,7 @@ class Ledger:
             "INSERT INTO terms VALUES (?, ?, ?) ON CONFLICT(number) DO UPDATE SET texts = texts + excluded.texts",
             [(term, words.get(term, ""), count) for term, count in counts.items()],
         )
-        for record, each in zip(records, features, strict=True):
+        for record, each in searched:
             self._db.execute(
                 "INSERT INTO postings(rowid, body) SELECT id, ? FROM records WHERE kind = ? AND key = ?",
                 (_body(record.kind, each), record.kind, record.key),
@@ -379,6 +420,8 @@ class Ledger:
     def _load(self) -> None:
         self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
         for name, value in self._db.execute("SELECT name, value FROM tally").fetchall():
+            if name == "complete":
+                continue
             if name == "kinds":
                 self._kinds = json.loads(value)
             elif name in ("tokens", "grams"):

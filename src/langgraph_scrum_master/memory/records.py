@@ -167,6 +167,12 @@ class RecordMemory(ABC):
         return await self.ranked(kinds, well_formed(query), limit, k) if query.strip() else []
 
 
+def session_of(record: Record) -> str:
+    """The session that a record says it belongs to; nothing if it does not say."""
+    session = record.data.get("session")
+    return "" if session is None else well_formed(str(session))
+
+
 def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:
     return Record(kind="memory", key=key, text=content, data=json_shapes(dict_of(metadata)))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, calibrated, fair, supported
 
 SUPPORTED = 12
@@ -22,7 +23,6 @@ Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[str, float]]]
 def search(
     ledger: Ledger,
     embedder: Embedder,
-    kinship: Kinship,
     nearest: Nearest,
     kinds: Sequence[Kind],
     query: str,
@@ -44,10 +44,10 @@ def search(
     rows += ledger.rows(sorted(further - seen.keys()), list(present))
     if not rows:
         return []
-    candidates = Candidates([row.candidate for row in rows], kinship)
+    candidates = Candidates([row.candidate for row in rows])
     strengths, whole = agreement(asked, candidates)
     total = fair(supported(strengths, candidates), candidates)
-    order = sorted(range(len(rows)), key=lambda i: (-total[i], rows[i].key))[:k]
+    order = np.argsort(-total, kind="stable")[:k].tolist()
     records = ledger.records([rows[i].id for i in order])
     return [(records[rows[i].id], calibrated(float(total[i]) / whole)) for i in order if rows[i].id in records]
 
@@ -56,5 +56,5 @@ def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:
     """The records beside these in their sessions, and those that they refer to."""
     places = [row.candidate for row in best[:SUPPORTED] if row.candidate.session]
     beside = {(p.session, p.position + sign * off) for p in places for off, _ in NEIGHBOURS for sign in (-1, 1)}
-    cited = Candidates([row.candidate for row in best[:CITING]], Kinship()).references.flat if best else ()
+    cited = Candidates([row.candidate for row in best[:CITING]]).references.flat if best else ()
     return {*ledger.neighbours(sorted(beside)), *ledger.named(sorted({int(name) for name in cited}))}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, static_model
@@ -24,7 +25,6 @@ from langgraph_scrum_master.rank.features import (
     lengths,
     vocabulary,
 )
-from langgraph_scrum_master.rank.kinship import Kinship
 
 MOST_ASKED = 48
 """Words and tokens of a query that are compared one by one, the rarest."""
@@ -76,9 +76,8 @@ class Candidate(NamedTuple):
 class Candidates:
     """Texts side by side, so that a space compares all of them at once."""
 
-    def __init__(self, found: Sequence[Candidate], kinship: Kinship) -> None:
+    def __init__(self, found: Sequence[Candidate]) -> None:
         self.found = found
-        self.kinship = kinship
         self._packed = [candidate.features for candidate in found]
         self._heads = heads(self._packed)
 
@@ -184,19 +183,30 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
         (ids,) = embedder.token_ids([text])
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return np.asarray(embedder.embed_query(text), dtype="float32")
+    return _units(np.asarray([embedder.embed_query(text)], dtype="float32"))[0]
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
     """A unit vector for each text, with its tokens weighted as they count now."""
     if isinstance(embedder, StaticEmbedder):
         return np.stack([embedder.mean(ids, corpus.token_rarity(ids)) for ids in embedder.token_ids(texts)])
-    return np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
+    made = np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
+    if made.ndim != 2 or len(made) != len(texts) or not np.isfinite(made).all():
+        raise StoreError(
+            f"the embedder must give one vector of finite numbers per text, all of one length, got {made.shape} for "
+            f"{len(texts)} texts"
+        )
+    return _units(made)
 
 
 def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
     """The same by the static model, which weighs rare tokens more, where there is one."""
     return document_vectors(texts, corpus, static_model() or embedder)
+
+
+def _units(vectors: Array) -> Array:
+    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    return vectors / np.maximum(lengths, 1e-9)
 
 
 def packed_vector(vector: Array) -> bytes:

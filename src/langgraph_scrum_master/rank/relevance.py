@@ -18,7 +18,6 @@ from langgraph_scrum_master.rank.asked import (
 )
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
-from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 
 EARNS_ITS_TOKENS = 0.32
@@ -72,7 +71,7 @@ def relevance(
         )
         for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
     ]
-    candidates = Candidates(found, Kinship())
+    candidates = Candidates(found)
     strengths, whole = agreement(Asked(query, corpus, embedder), candidates)
     return [calibrated(total / whole) for total in supported(strengths, candidates).tolist()]
 
@@ -144,7 +143,7 @@ _FAR = 1 << 40
 
 def _citations(total: Array, candidates: Candidates) -> Array:
     added = np.zeros_like(total)
-    if not candidates.own.any():
+    if not candidates.own.any() or not len(candidates.references.flat):
         return added
     best = np.argsort(-total, kind="stable")[:CITING]
     citing, cited = candidates.references.owner, candidates.references.flat.astype("int64")

@@ -7,14 +7,19 @@ from dataclasses import dataclass
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.S)
 _NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
-_BY = re.compile(r"\bby\b\D*?0*(\d+)", re.I)
+_BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
-_STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)$\n*", re.I | re.M)
+_STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)(?=^#|\Z)", re.I | re.M | re.S)
+_MARKS = re.compile(r"~~.*?~~|[\[\]*_~]")
 _BLANK_LINES = re.compile(r"\n{2,}")
 _STATUS_LINE = re.compile(r"^(?:[*\-]\s*)?\**status\**\s*:\**\s*(.+)$", re.I | re.M)
 
-NOT_IN_FORCE = ("proposed", "rejected", "deprecated", "superseded", "draft", "withdrawn")
-"""First words of a status whose decision must not be followed."""
+NOT_IN_FORCE = re.compile(
+    r"\s*(?:proposed|rejected|deprecated|draft|withdrawn|obsolete|pending|not accepted|superseded|superceded)\b"
+    r"|.*\bsuper[sc]eded\b",
+    re.I | re.S,
+)
+"""A status whose decision must not be followed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +35,12 @@ class Adr:
     @property
     def in_force(self) -> bool:
         """Whether the decision is to be followed; a document without a status is."""
-        return not self.status.startswith(NOT_IN_FORCE)
+        return not NOT_IN_FORCE.match(self.status)
 
     @property
     def successor(self) -> str:
         """The number of the decision that took its place, if the status names one."""
-        found = _BY.search(self.status) if self.status.startswith("superseded") else None
+        found = _BY.search(self.status)
         return found[1] if found else ""
 
 
@@ -50,7 +55,7 @@ def parse_adr(text: str, name: str) -> Adr:
     number = (_NUMBER.match(title[1].strip()) if title else None) or _NUMBER.match(name)
     return Adr(
         title=title[1].strip() if title else name,
-        status=status[1].strip(" *_.\"'").lower() if status else "",
+        status=_MARKS.sub("", status[1]).strip(" .\"'\n").lower() if status else "",
         number=number[1] if number else "",
         text=_BLANK_LINES.sub("\n", _STATUS_SECTION.sub("", _TITLE.sub("", text, count=1), count=1)).strip(),
     )

@@ -6,7 +6,7 @@ import re
 
 _RECORD = re.compile(
     r"\b(?:([A-Z]{2,8})-?|([A-Z])-|((?i:story|epic|issue|task|ticket|requirement|decision|feature|pr|adr|rfc|fr|nfr))[ -]?#?)"
-    r"(\d+(?:\.\d+)*)\b"
+    r"(\d{1,9}(?:\.\d{1,9})*)\b"
 )
 _NAME = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
 _CODE = re.compile(

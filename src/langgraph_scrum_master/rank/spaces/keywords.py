@@ -6,6 +6,7 @@ import numpy as np
 
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.kinship import kinship
 from langgraph_scrum_master.rank.spaces.space import Space
 
 UNRELATED, KIN = 0.15, 0.60
@@ -23,9 +24,9 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
         return np.zeros(len(candidates), dtype="float32")
     different, place = np.unique(candidates.terms.flat, return_inverse=True)
     terms = different.tolist()
-    unknown = candidates.kinship.unknown(terms)
-    words = {**asked_words, **asked.corpus.words(unknown)} if unknown else asked_words
-    near = candidates.kinship.vectors(wanted, words) @ candidates.kinship.vectors(terms, words).T
+    words = asked.corpus.words(terms)
+    vectors = kinship().vectors
+    near = vectors(list(asked_words.values())) @ vectors([words.get(term, "") for term in terms]).T
     likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), 0)
     likeness[np.array(wanted)[:, None] == different[None, :]] = 1.0
     return weights @ candidates.terms.best(likeness[:, place].astype("float32")) / weights.sum()
