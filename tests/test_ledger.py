@@ -258,7 +258,7 @@ async def test_a_repair_keeps_what_only_chroma_has() -> None:
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
     one, other = (ChromaMemory(client=client, namespace="strangers") for _ in range(2))
     await one.store_embedding("keys", KEYS, {})
-    assert len(await other.search_similar(KEYS)) == 1
+    assert (await other.check()).sound
     await one.store_embedding("queue", QUEUE, {})
 
     checked = await other.check(repair=True)
@@ -266,6 +266,17 @@ async def test_a_repair_keeps_what_only_chroma_has() -> None:
     assert (checked.strangers, checked.repaired) == (("queue",), 2)
     assert {result.key for result in await other.search_similar(QUEUE)} == {"keys", "queue"}
     assert {result.key for result in await one.search_similar(QUEUE)} == {"keys", "queue"}
+
+
+async def test_what_another_client_of_a_server_writes_is_found() -> None:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    one, other = (ChromaMemory(client=client, namespace="clients") for _ in range(2))
+    await one.store_embedding("keys", KEYS, {})
+    assert len(await other.search_similar(KEYS)) == 1
+
+    await one.store_embedding("queue", QUEUE, {})
+
+    assert (await other.search_similar(QUEUE))[0].key == "queue"
 
 
 class Fixed:

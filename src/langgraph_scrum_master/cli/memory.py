@@ -99,6 +99,7 @@ def _open(folder: Path, namespace: str, embedder: str, new: bool = False) -> Chr
 def _told(found: MemoryCheck) -> Iterator[str]:
     if found.sound:
         yield f"Sound: {found.records} records, all where they belong, and found."
+        return
     for keys, what in (
         (found.missing, "are not in Chroma"),
         (found.strangers, "are only in Chroma"),

@@ -184,7 +184,15 @@ class ChromaMemory(RecordMemory):
         from langgraph_scrum_master.memory.search import search
 
         self._book.refresh()
+        if self._path is None and self._realm == "shared":
+            self._catch_up(kinds)
         return search(self._book, self._embedder, self._nearest, kinds, query, limit, k)
+
+    def _catch_up(self, kinds: Sequence[Kind]) -> None:
+        """Take over what other clients of the server have written: the ledger is this process's own."""
+        behind = [kind for kind in kinds if self._collection(kind).count() > self._book.count(kind)]
+        if behind:
+            self._fill_from_chroma(behind)
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
@@ -245,9 +253,9 @@ class ChromaMemory(RecordMemory):
             raise
         return ledger
 
-    def _fill_from_chroma(self) -> None:
-        """Write a ledger for what others, or an earlier version, put into Chroma."""
-        for kind in KINDS:
+    def _fill_from_chroma(self, kinds: Sequence[Kind] = KINDS) -> None:
+        """Write into the ledger what others, or an earlier version, put into Chroma."""
+        for kind in kinds:
             found = self._collection(kind).get(include=["documents", "metadatas"])
             known = {key for _, key in self._book.keyed(kind, found["ids"])}
             rows = zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
