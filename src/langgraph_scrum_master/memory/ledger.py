@@ -212,18 +212,11 @@ class Ledger:
 
     def unsettled(self, state: int) -> list[tuple[Record, Array]]:
         """The records that a crash left in this state, with their vectors."""
-        with self._lock:
-            found = self._db.execute("SELECT kind, key, text, data, vector FROM records WHERE state = ?", (state,))
-            return [(_record(*row[:4]), np.frombuffer(row[4], dtype="<f2")) for row in found.fetchall()]
+        return self._with_vectors("state = ?", state)
 
     def every(self, kind: Kind) -> list[tuple[Record, Array]]:
         """All records of a kind, with their vectors."""
-        with self._lock:
-            found = self._db.execute(
-                "SELECT kind, key, text, data, vector FROM records WHERE kind = ? AND state != ? ORDER BY id",
-                (kind, LEAVING),
-            )
-            return [(_record(*row[:4]), np.frombuffer(row[4], dtype="<f2")) for row in found.fetchall()]
+        return self._with_vectors("kind = ? AND state != ?", kind, LEAVING)
 
     def keyed(self, kind: Kind, keys: Sequence[str]) -> list[tuple[int, str]]:
         """The numbers of these records, with their keys."""
@@ -298,6 +291,12 @@ class Ledger:
         with self._lock:
             self._db.close()
 
+    def _with_vectors(self, where: str, *values: Any) -> list[tuple[Record, Array]]:
+        query = f"SELECT kind, key, text, data, vector FROM records WHERE {where} ORDER BY id"
+        with self._lock:
+            found = self._db.execute(query, values).fetchall()
+        return [(_record(*row), np.frombuffer(vector, dtype="<f2")) for *row, vector in found]
+
     def _refuse_other_lengths(self, vectors: Array) -> None:
         known = self._db.execute("SELECT length(vector) FROM records LIMIT 1").fetchone()
         if known is not None and known[0] != len(packed_vector(vectors[0])):
@@ -310,7 +309,8 @@ class Ledger:
         """Add their neighbours' vectors to those of the records at these places and around them."""
         spans: dict[str, list[int]] = {}
         for session, position in places:
-            spans.setdefault(session, []).append(position)
+            if session:
+                spans.setdefault(session, []).append(position)
         reach = max(off for off, _ in CONTEXT)
         for session, positions in spans.items():
             low, high = min(positions) - reach, max(positions) + reach
@@ -318,7 +318,7 @@ class Ledger:
                 "SELECT id, position, meaning FROM records WHERE session = ? AND position BETWEEN ? AND ?",
                 (session, low - reach, high + reach),
             ).fetchall()
-            if session and found:
+            if found:
                 vectors = np.stack([np.frombuffer(vector, dtype="<f2") for *_, vector in found]).astype("float32")
                 contexts = in_context(vectors, [(session, position) for _, position, _ in found])
                 self._db.executemany(

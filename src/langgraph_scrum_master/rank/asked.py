@@ -42,7 +42,8 @@ class Asked:
         self.now = now
         self._text = text
         self.vector = _query_vector(text, corpus, embedder)
-        self.meaning = _query_vector(text, corpus, static_model() or embedder)
+        model = static_model() or embedder
+        self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
         self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
 
@@ -183,7 +184,7 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
         (ids,) = embedder.token_ids([text])
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return _units(np.asarray([embedder.embed_query(text)], dtype="float32"))[0]
+    return units(np.asarray([embedder.embed_query(text)], dtype="float32"))[0]
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
@@ -196,7 +197,7 @@ def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -
             f"the embedder must give one vector of finite numbers per text, all of one length, got {made.shape} for "
             f"{len(texts)} texts"
         )
-    return _units(made)
+    return units(made)
 
 
 def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
@@ -204,7 +205,8 @@ def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) ->
     return document_vectors(texts, corpus, static_model() or embedder)
 
 
-def _units(vectors: Array) -> Array:
+def units(vectors: Array) -> Array:
+    """The vectors, each of length one."""
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return vectors / np.maximum(lengths, 1e-9)
 

@@ -15,8 +15,10 @@ from langgraph_scrum_master.rank.asked import (
     document_vectors,
     meaning_vectors,
     packed_vector,
+    units,
 )
 from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 
@@ -60,7 +62,8 @@ def relevance(
     corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
     places = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]
-    contexts = in_context(meaning_vectors(texts, corpus, embedder), places)
+    meanings = vectors if embedder is static_model() else meaning_vectors(texts, corpus, embedder)
+    contexts = in_context(meanings, places)
     found = [
         Candidate(
             features=each.pack(),
@@ -120,8 +123,7 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
             for neighbour in (at.get((session, position - off)), at.get((session, position + off))):
                 if neighbour is not None:
                     added[i] += share * vectors[neighbour]
-    lengths = np.sqrt((added * added).sum(axis=1, keepdims=True))
-    return added / np.maximum(lengths, 1e-9)
+    return units(added)
 
 
 def _with_neighbours(own: Array, candidates: Candidates) -> Array:
