@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import settings
 from structlog.testing import LogCapture
 
 # Set before anything is imported: tests, and the processes they start, neither trace nor send telemetry nor reach out.
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGGRAPH_CLI_NO_ANALYTICS"] = "1"
 os.environ["PYTHONPATH"] = str(Path(__file__).parent / "offline")
+
+# How long an example takes tells more about the machine than about the code.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
 from builders import NOW, a_state, says
-from langgraph_scrum_master import Observation, ScrumMaster
+from langgraph_scrum_master import ContextGap, Observation, ScrumMaster
 from langgraph_scrum_master.observe import Watcher, observe
 from langgraph_scrum_master.observe.turns import WINDOW
 
@@ -39,6 +39,10 @@ def a_message(index: int, speaker: str, text: str, seconds: int, calls: str) -> 
     return says(speaker, text, id=f"m{index}", tool_calls=tools, additional_kwargs=marks)
 
 
+def replaced_time(gaps: tuple[ContextGap, ...]) -> list[ContextGap]:
+    return [replace(gap, detected_at=NOW) for gap in gaps]
+
+
 conversations = st.lists(
     st.tuples(
         st.sampled_from(("dev", "pm", "hub", "user", "system", "tool")),
@@ -58,6 +62,30 @@ def test_reading_by_difference_gives_the_same_observation(messages: list[BaseMes
         state = {"messages": messages[:end]}
 
         assert observe(state, now=NOW, watcher=watcher) == observe(state, now=NOW)
+
+
+OWN_KEYS: dict[str, Any] = {
+    "handoff_context": {"source_agent": "pm", "target_agent": "dev", "required_context": ["schema"]},
+    "missing_context": ["schema"],
+    "structured_response": {"open_questions": ["which schema?"]},
+    "gate_results": [{"gate_name": "dor", "passed": False, "reason": "missing: schema"}],
+    "health_status": {"status": "degraded", "metrics": {"agent_cycle_times": {"dev": 900.0, "pm": 10.0}}},
+    "cycle_analysis": {"circular_detected": True, "patterns_found": []},
+    "injection_history": [],
+    "current_agent": "dev",
+}
+
+
+@given(conversations, st.sets(st.sampled_from(sorted(OWN_KEYS))))
+def test_a_glance_misses_no_gap_and_no_figures(messages: list[BaseMessage], keys: set[str]) -> None:
+    glancing, looking = ScrumMaster(), ScrumMaster(detectors=[lambda _observation: ()])
+    own = {key: OWN_KEYS[key] for key in keys}
+    for end in range(1, len(messages) + 1):
+        state = {"messages": messages[:end], **own}
+
+        assert replaced_time(glancing.detect(state)) == replaced_time(looking.detect(state))
+        if not looking.detect(state):
+            assert glancing.node.invoke(state) == looking.node.invoke(state)
 
 
 @given(conversations, st.integers(0, 40), st.integers(0, 40))

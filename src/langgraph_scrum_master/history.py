@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langgraph_scrum_master.model import ContextGap, Turn
 from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.shapes import absent
 from langgraph_scrum_master.state import WAITING_LIMIT, Payload, payloads, records
 
 CONTEXT_KEY = "injected_context"
@@ -16,6 +17,13 @@ HANDOFF_KEY = "handoff_context"
 
 MOST_FAILED = 10
 """How often a need is tried in vain because a source failed."""
+
+
+def waits(state: State) -> bool:
+    """Whether the state holds anything of earlier steps that a step may have to write again."""
+    return not (
+        absent(state.get("injection_history")) and absent(state.get(CONTEXT_KEY)) and absent(state.get(HANDOFF_KEY))
+    )
 
 
 def waiting(state: State) -> list[Payload]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, has_spoken, waiting
+from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, has_spoken, waiting, waits
 from langgraph_scrum_master.model import (
     ContextGap,
     CycleAnalysis,
@@ -49,18 +49,19 @@ def state_update(
     On a healthy team there is nothing to write, but now and then the running figures. The values are whole: they fit a
     plain dict's `|=` as well as the reducers of `ScrumMasterState`.
     """
+    figures = {} if observation.figures is None else {FIGURES_KEY: dict(observation.figures)}
+    if result is None and not waits(state):
+        return figures
+    history = records(state.get("injection_history"))
     update = _payloads_update(state, observation.turns, result)
     news = [] if result is None else [_served(result, state), *(_record(gap, "pending") for gap in result.pending)]
     if result is not None:
         update["injection_result"] = result.slim()
         account = _account(observation, result, news[0])
         update["sm_output"] = replace(account, health_status=health, cycle_analysis=cycles)
-    history = records(state.get("injection_history"))
     if news := [*_closed(history, result, observation), *news]:
         update["injection_history"] = merge_records(history, news)
-    if observation.figures is not None:
-        update[FIGURES_KEY] = dict(observation.figures)
-    return update
+    return update | figures
 
 
 def context_for(state: object, agent: str) -> str:

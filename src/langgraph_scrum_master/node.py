@@ -41,6 +41,8 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The update for a state; without a gap no event loop is touched."""
+        if (quiet := self._pipeline.glance(input)) is not None:
+            return quiet
         try:
             sighting = self._pipeline.sight(input)
             if not sighting.gaps and not sighting.given_up:
@@ -57,6 +59,8 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The same without blocking the event loop."""
+        if (quiet := self._pipeline.glance(input)) is not None:
+            return quiet
         try:
             sighting = await self._pipeline.judged(self._pipeline.sight(input))
             if not sighting.gaps and not sighting.given_up:

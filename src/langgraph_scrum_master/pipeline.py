@@ -16,7 +16,7 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
 from langgraph_scrum_master.errors import steers_the_graph
-from langgraph_scrum_master.history import given_keys, sorted_out
+from langgraph_scrum_master.history import given_keys, sorted_out, waits
 from langgraph_scrum_master.inject import state_update, target_for
 from langgraph_scrum_master.model import (
     ContextGap,
@@ -29,7 +29,7 @@ from langgraph_scrum_master.model import (
     Turn,
     instant,
 )
-from langgraph_scrum_master.observe import Watcher, cycle_analysis, health_status, observe
+from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.shapes import unwrapped
@@ -86,12 +86,26 @@ class Pipeline:
     watcher: Watcher = field(default_factory=Watcher, compare=False)
     judge: Judge | None = None
 
+    def glance(self, state: object) -> dict[str, Any] | None:
+        """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting."""
+        try:
+            if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
+                return None
+            if self.detectors != DETECTORS or waits(state):
+                return None
+            seen = glance(state, self.watcher)
+            return state_update(state, seen, None) if seen is not None else None
+        # The sighting meets it again, and tells.
+        except Exception:
+            return None
+
     def sight(self, state: object) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
         values: State = {}
         try:
             values, saved_at = unwrapped(state)
-            _warn_if_malformed(state, values)
+            if not isinstance(values.get("messages"), list):
+                _warn_if_malformed(state, values)
             observation = observe(
                 values,
                 now=saved_at or self._now(),

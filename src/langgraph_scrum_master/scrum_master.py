@@ -97,7 +97,7 @@ class ScrumMaster:
 
     def detect(self, state: object) -> tuple[ContextGap, ...]:
         """The gaps that are not settled yet, the most confident first; empty on a healthy team."""
-        return self._pipeline.sight(state).gaps
+        return self._pipeline.sight(state).gaps if self._pipeline.glance(state) is None else ()
 
     def evaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None; also inside a running event loop, which it then holds up."""

@@ -30,9 +30,18 @@ DETECTORS: tuple[Detector, ...] = (
 
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
     """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
-    found = sorted((gap for detector in detectors for gap in _ask(detector, observation)), key=lambda g: -g.confidence)
+    found: list[ContextGap] = []
+    for detector in detectors:
+        # A bug in one detector must not silence the others.
+        try:
+            found += detector(observation)
+        except Exception as error:
+            if steers_the_graph(error):
+                raise
+            name = getattr(detector, "__name__", type(detector).__name__)
+            logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
     by_need: dict[str, ContextGap] = {}
-    for gap in found:
+    for gap in sorted(found, key=lambda gap: -gap.confidence):
         by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
     return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
 
@@ -45,18 +54,6 @@ def _surer(gap: ContextGap, other: ContextGap) -> ContextGap:
         indicators=tuple(dict.fromkeys((*gap.indicators, *other.indicators))),
         missing=tuple(dict.fromkeys((*gap.missing, *other.missing))),
     )
-
-
-def _ask(detector: Detector, observation: Observation) -> list[ContextGap]:
-    # A bug in one detector must not silence the others.
-    try:
-        return list(detector(observation))
-    except Exception as error:
-        if steers_the_graph(error):
-            raise
-        name = getattr(detector, "__name__", type(detector).__name__)
-        logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
-        return []
 
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from langgraph_scrum_master.observe.analysis import cycle_analysis
 from langgraph_scrum_master.observe.health import health_status
-from langgraph_scrum_master.observe.observation import observe
+from langgraph_scrum_master.observe.observation import glance, observe
 from langgraph_scrum_master.observe.watch import Watcher
 
-__all__ = ["Watcher", "cycle_analysis", "health_status", "observe"]
+__all__ = ["Watcher", "cycle_analysis", "glance", "health_status", "observe"]

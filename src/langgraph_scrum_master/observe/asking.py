@@ -59,7 +59,7 @@ def asks(turn: Turn) -> tuple[str, ...]:
 def asking(text: str) -> tuple[str, ...]:
     """The sentences of this text that ask, those for the same need together."""
     lowered = text.lower()
-    if not any(cue in lowered for cue in _CUES):
+    if not any(map(lowered.__contains__, _CUES)):
         return ()
     said = [_clipped(sentence) for sentence in sentences(prose(text))]
     found = [

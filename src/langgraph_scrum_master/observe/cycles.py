@@ -67,7 +67,7 @@ class _Heard(NamedTuple):
 class Repeats:
     """The latest turns, and what of them is the same again with nothing new in between."""
 
-    __slots__ = ("_count", "_heard_at", "_latest", "_times")
+    __slots__ = ("_count", "_heard_at", "_latest", "_often", "_times")
 
     def __init__(self) -> None:
         self._latest: deque[_Heard] = deque(maxlen=LOOK_BACK)
@@ -75,25 +75,40 @@ class Repeats:
         self._heard_at: dict[str, int] = {}
         """The number of the turn in which each word was heard last."""
         self._times: dict[_Key, int] = {}
+        self._often: dict[_Key, None] = {}
+        """The turns that are there often enough for a cycle."""
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
         if len(self._latest) == LOOK_BACK and (gone := self._latest[0].key):
-            self._times[gone] -= 1
-            if not self._times[gone]:
-                del self._times[gone]
+            self._counts(gone, self._times[gone] - 1)
         words = _words(turn)
         key = _key(turn, words) if turn.kind == "agent" else None
         self._latest.append(_Heard(turn, words, key, self._hear(words)))
         if key:
-            self._times[key] = self._times.get(key, 0) + 1
+            self._counts(key, self._times.get(key, 0) + 1)
 
-    def cycles(self) -> list[Cycle]:
+    @property
+    def progress(self) -> bool:
+        """Whether the newest turn has brought news, and none is there again and again: then there is no cycle."""
+        return not self._often and (not self._latest or self._latest[-1].fresh > 0)
+
+    def cycles(self) -> tuple[Cycle, ...]:
         """The repetitions that go on, and else the circle in which the team talks."""
-        often = [key for key, times in self._times.items() if times >= REPEATS and times >= key.enough]
-        repetitions = [cycle for key in often if (cycle := self._repetition(key))]
+        if self.progress:
+            return ()
+        repetitions = tuple(cycle for key in self._often if (cycle := self._repetition(key)))
         circle = None if repetitions else self._circle()
-        return repetitions if circle is None else [circle]
+        return repetitions if circle is None else (circle,)
+
+    def _counts(self, key: _Key, times: int) -> None:
+        self._times[key] = times
+        if not times:
+            del self._times[key]
+        if times >= REPEATS and times >= key.enough:
+            self._often[key] = None
+        elif self._often:
+            self._often.pop(key, None)
 
     def _hear(self, words: Sequence[str]) -> int:
         self._count += 1

@@ -37,34 +37,33 @@ MOST_NEEDS = 100
 class Flagged:
     """What the latest turn of each agent says it lacks."""
 
-    __slots__ = ("_flags",)
+    __slots__ = ("by_agent",)
 
     def __init__(self) -> None:
-        self._flags: dict[str, tuple[Flag, ...]] = {}
+        self.by_agent: dict[str, tuple[Flag, ...]] = {}
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
         if turn.kind != "agent":
             return
-        self._flags.pop(turn.agent, None)
+        self.by_agent.pop(turn.agent, None)
         flags: tuple[Flag, ...] = ()
         if turn.tool_calls or not _MARKS.isdisjoint(turn.marks):
             flags = tuple(_said(turn))
         elif _OBJECT.match(turn.text):
             flags = tuple(_written(turn))
         if flags:
-            self._flags[turn.agent] = flags
+            self.by_agent[turn.agent] = flags
 
     def forget(self, turn: Turn) -> None:
         """Let go of what was said in a turn that is out of the window."""
-        flags = self._flags.get(turn.agent)
+        flags = self.by_agent.get(turn.agent)
         if flags and flags[0].origin == turn.id:
-            del self._flags[turn.agent]
+            del self.by_agent[turn.agent]
 
-    def raised(self) -> Iterator[Flag]:
+    def raised(self) -> tuple[Flag, ...]:
         """The flags, agent by agent."""
-        for flags in self._flags.values():
-            yield from flags
+        return tuple([flag for flags in self.by_agent.values() for flag in flags])
 
 
 def state_flags(

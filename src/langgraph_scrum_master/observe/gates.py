@@ -12,7 +12,8 @@ from langgraph_scrum_master.text.prose import sentences
 
 def read_gates(state: State) -> tuple[Gate, ...]:
     """The gates that block now: by the state's flag, or the latest word of each gate by name."""
-    if state.get("gate_blocked") is False:
+    blocked = state.get("gate_blocked")
+    if blocked is False or (blocked is None and not state.get("gate_results")):
         return ()
     latest = {text_of(read(result, "gate_name")): result for result in items_of(state.get("gate_results"))}
     failed = [
@@ -20,7 +21,7 @@ def read_gates(state: State) -> tuple[Gate, ...]:
         for name, result in latest.items()
         if read(result, "passed") is False
     ]
-    if truthy(state.get("gate_blocked")) and (reason := text_of(state.get("gate_failure"))):
+    if truthy(blocked) and (reason := text_of(state.get("gate_failure"))):
         failed = [_gate("", reason), *(gate for gate in failed if gate.reason != reason)]
     return tuple(failed)
 

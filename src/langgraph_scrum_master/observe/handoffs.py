@@ -21,15 +21,18 @@ _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 class Handoffs:
     """The latest handoffs that tool calls show, and where none do, those that the change of speaker shows."""
 
-    __slots__ = ("_by_speaker", "_called", "_said", "_said_at", "speaker")
+    __slots__ = ("_by_speaker", "_called", "_spoken")
 
     def __init__(self) -> None:
         self._called: deque[Handoff] = deque(maxlen=LATEST)
-        self._by_speaker: deque[Handoff] = deque(maxlen=LATEST)
-        self.speaker = ""
+        self._by_speaker: deque[tuple[Turn, Turn]] = deque(maxlen=LATEST)
+        self._spoken: Turn | None = None
+        """What an agent said last."""
+
+    @property
+    def speaker(self) -> str:
         """The agent that spoke last."""
-        self._said = ""
-        self._said_at: float | None = None
+        return self._spoken.agent if self._spoken is not None else ""
 
     def add(self, turn: Turn) -> None:
         """Take in the next turn."""
@@ -37,17 +40,16 @@ class Handoffs:
             return
         if turn.tool_calls:
             self._called.extend(called(turn))
-        if self.speaker and self.speaker != turn.agent:
-            self._by_speaker.append(
-                Handoff(
-                    source=self.speaker, target=turn.agent, turn=turn.id, what=_clipped(self._said), time=self._said_at
-                )
-            )
-        self.speaker, self._said, self._said_at = turn.agent, turn.text, turn.time
+        if self._spoken is not None and self._spoken.agent != turn.agent:
+            self._by_speaker.append((self._spoken, turn))
+        self._spoken = turn
 
     def latest(self) -> tuple[Handoff, ...]:
         """The handoffs, oldest first."""
-        return tuple(self._called or self._by_speaker)
+        return tuple(self._called) or tuple(
+            Handoff(source=said.agent, target=turn.agent, turn=turn.id, what=_clipped(said.text), time=said.time)
+            for said, turn in self._by_speaker
+        )
 
 
 def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from langgraph_scrum_master.model import Cycle, Observation, Pace
+from langgraph_scrum_master.model import Observation
 from langgraph_scrum_master.observe.cycles import analysed
 from langgraph_scrum_master.observe.flags import state_flags
 from langgraph_scrum_master.observe.gates import read_gates
@@ -15,6 +16,12 @@ from langgraph_scrum_master.observe.watch import Watch, Watcher
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import read, text_of, truthy
 from langgraph_scrum_master.state import FIGURES_KEY
+
+TOLD = (
+    *("current_story", "handoff_context", "missing_context", "structured_response"),
+    *("gate_blocked", "gate_results", "health_status", "cycle_analysis"),
+)
+"""The state's own keys that tell of the team."""
 
 SCRUM_MASTERS = ("sm", "scrum_master")
 """Names under which a scrum master is at turn itself: it is not the one that lacks context."""
@@ -33,56 +40,73 @@ def observe(
     With a watcher that has seen the conversation before, only what is new in it is read. `saved_at` is the time of the
     checkpoint that the state comes from.
     """
-    named = text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
-    watcher = watcher or Watcher()
+    watcher, named = watcher or Watcher(), _at_turn(state)
     watch = watcher.take(state.get("messages"), named, state.get(FIGURES_KEY), saved_at)
     observation = _observation(state, watch, named, now, requirements or {})
     watcher.keep(state.get("messages"), watch)
     return observation
 
 
+def glance(state: State, watcher: Watcher) -> Observation | None:
+    """The bare observation of a team at which there is nothing to see; None if it takes a closer look."""
+    figures = state.get(FIGURES_KEY)
+    watch = watcher.take(state.get("messages"), _at_turn(state), figures)
+    quiet = watch.quiet and not _told(state)
+    due = watch.paces.due(figures, len(watch.turns)) if quiet else None
+    watcher.keep(state.get("messages"), watch)
+    if not quiet:
+        return None
+    return Observation(now="", figures=due) if due is not None else _NOTHING_TO_SEE
+
+
+_NOTHING_TO_SEE = Observation(now="")
+
+
+def _at_turn(state: State) -> str:
+    return text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
+
+
+def _told(state: State) -> bool:
+    """Whether the state's own keys tell of the team: most have none of those."""
+    return any(state.get(key) is not None for key in TOLD)
+
+
 def _observation(
     state: State, watch: Watch, named: str, now: str, requirements: Mapping[str, Sequence[str]]
 ) -> Observation:
+    """What the turns tell, and what the state's own keys add to it."""
     turns = tuple(watch.turns)
-    current = (named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named
-    handoff = state.get("handoff_context")
-    target = pending_target(handoff, current, turns) if handoff is not None else ""
-    return Observation(
+    observation = Observation(
         now=now,
         turns=turns,
-        current_agent=current,
-        handoff_target=target,
+        current_agent=(named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named,
         handoffs=watch.handoffs.latest(),
         questions=watch.questions.open(),
-        gates=read_gates(state),
-        gate_blocked=truthy(state.get("gate_blocked")),
-        flags=(*state_flags(state, current, target, requirements), *watch.flags.raised()),
-        cycles=tuple(_cycles(state, watch, current, now)),
-        paces=tuple(_paces(state, watch, current)),
-        task=_task(state) or watch.request,
+        flags=watch.flags.raised(),
+        cycles=watch.repeats.cycles() if watch.rounds.cycle is None else (*watch.repeats.cycles(), watch.rounds.cycle),
+        paces=(watch.paces.newest,) if watch.paces.newest is not None else (),
+        task=watch.request,
         cycle_times=watch.paces.cycle_times(),
         figures=watch.paces.due(state.get(FIGURES_KEY), len(turns)),
-        reported_health=read_health(health) if (health := state.get("health_status")) is not None else None,
+    )
+    return _completed(observation, state, requirements, watch.paces.timed) if _told(state) else observation
+
+
+def _completed(seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool) -> Observation:
+    current, health = seen.current_agent, state.get("health_status")
+    target = pending_target(state.get("handoff_context"), current, seen.turns)
+    return replace(
+        seen,
+        handoff_target=target,
+        gates=read_gates(state),
+        gate_blocked=truthy(state.get("gate_blocked")),
+        flags=(*state_flags(state, current, target, requirements), *seen.flags),
+        cycles=(*analysed(state.get("cycle_analysis"), seen.turns, current, seen.now), *seen.cycles),
+        paces=seen.paces if seen.paces or timed else tuple(reported(health, current)),
+        task=_task(state.get("current_story")) or seen.task,
+        reported_health=read_health(health) if health is not None else None,
     )
 
 
-def _cycles(state: State, watch: Watch, current: str, now: str) -> Iterator[Cycle]:
-    if "cycle_analysis" in state:
-        yield from analysed(state["cycle_analysis"], tuple(watch.turns), current, now)
-    yield from watch.repeats.cycles()
-    if watch.rounds.cycle is not None:
-        yield watch.rounds.cycle
-
-
-def _paces(state: State, watch: Watch, current: str) -> Iterator[Pace]:
-    if watch.paces.newest is not None:
-        yield watch.paces.newest
-    elif not watch.paces.timed and "health_status" in state:
-        yield from reported(state["health_status"], current)
-
-
-def _task(state: State) -> str:
-    if (story := state.get("current_story")) is None:
-        return ""
+def _task(story: object) -> str:
     return text_of(story) or " ".join(filter(None, (text_of(read(story, key)) for key in ("story_id", "title"))))

@@ -91,7 +91,7 @@ class Paces:
 
     def cycle_times(self) -> dict[str, tuple[float, ...]]:
         """Seconds that the latest turns of each agent took, the newest included."""
-        times = dict(self._samples)
+        times = {agent: tuple(samples) for agent, samples in self._samples.items()}
         if self._newest is not None:
             turn, seconds = self._newest
             times[turn.agent] = (*times.get(turn.agent, ()), seconds)[-LATEST:]
@@ -119,7 +119,9 @@ class Paces:
             return
         (turn, seconds), self._newest = self._newest, None
         # The latest to speak stands last.
-        self._samples[turn.agent] = (*self._samples.pop(turn.agent, ()), seconds)[-LATEST:]
+        samples = self._samples.pop(turn.agent, None)
+        self._samples[turn.agent] = samples = deque(maxlen=LATEST) if samples is None else samples
+        samples.append(seconds)
         if len(self._samples) > MOST_AGENTS:
             del self._samples[next(iter(self._samples))]
         if turn.time is not None:
@@ -150,9 +152,9 @@ def _until(figures: object) -> float:
     return float(until) if isinstance(until, int | float) and abs(until) < _LATEST else float("-inf")
 
 
-def _samples(figures: object) -> dict[str, tuple[float, ...]]:
+def _samples(figures: object) -> dict[str, deque[float]]:
     kept = dict_of(read(figures, "cycle_times"))
-    times = {agent: tuple(_plausible(items_of(given))[-LATEST:]) for agent, given in kept.items()}
+    times = {agent: deque(_plausible(items_of(given)), maxlen=LATEST) for agent, given in kept.items()}
     return {agent: samples for agent, samples in times.items() if samples and isinstance(agent, str)}
 
 

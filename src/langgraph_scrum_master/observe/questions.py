@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,67 +37,61 @@ _SETTLES = re.compile(
 class OpenQuestions:
     """What each asker asked for in its newest turn and was not told yet, oldest first."""
 
-    __slots__ = ("_open", "_present")
+    __slots__ = ("by_asker",)
 
     def __init__(self) -> None:
-        self._open: dict[str, list[_Asked]] = {}
-        self._present: dict[str, int] = {}
-        """How many turns in the window each agent has."""
+        self.by_asker: dict[str, list[_Asked]] = {}
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:
         """Take in the next turn: it may answer, it may ask, and whoever goes on is no longer waiting."""
         if turn.kind not in ("agent", "human"):
             return
         if turn.kind == "agent":
-            self._open.pop(turn.agent, None)
+            self.by_asker.pop(turn.agent, None)
         needs = asks(turn)
-        if self._open and turn.text.strip():
+        if self.by_asker and turn.text.strip():
             self._hear(turn, _Heard.of(turn, needs))
-        if turn.kind == "agent":
-            self._present[turn.agent] = self._present.get(turn.agent, 0) + 1
         if needs:
-            self._open[turn.agent] = [self._asked(turn, need) for need in needs]
+            present = {earlier_turn.agent for earlier_turn in earlier if earlier_turn.kind == "agent"}
+            self.by_asker[turn.agent] = [_asked(turn, need, present) for need in needs]
 
     def forget(self, turn: Turn) -> None:
         """Let go of what was asked in a turn that is out of the window."""
-        if turn.kind == "agent":
-            self._present[turn.agent] -= 1
-            if not self._present[turn.agent]:
-                del self._present[turn.agent]
-        asked = self._open.get(turn.agent)
+        asked = self.by_asker.get(turn.agent)
         if asked and asked[0].question.turn == turn.id:
-            del self._open[turn.agent]
+            del self.by_asker[turn.agent]
 
     def open(self) -> tuple[Question, ...]:
         """The questions that nobody has answered."""
-        return tuple(asked.question for several in self._open.values() for asked in several)
-
-    def _asked(self, turn: Turn, need: str) -> _Asked:
-        addressee, text = self._addressed(turn, need)
-        question = Question(asker=turn.agent, text=text, turn=turn.id, addressee=addressee, since=turn.time)
-        return _Asked(question, frozenset(terms(text)))
-
-    def _addressed(self, turn: Turn, need: str) -> tuple[str, str]:
-        """Whom the need is put to, and the need without the call."""
-        handed_to = next((handoff.target for handoff in called(turn)), "") if turn.tool_calls else ""
-        if (call := _CALLED.match(need)) and (name := self._known_as(call[1] or call[2], handed_to, bool(call[1]))):
-            return name, need[call.end() :] or need
-        return handed_to, need
-
-    def _known_as(self, name: str, handed_to: str, surely: bool) -> str:
-        known = (agent for agent in (handed_to, *self._present) if agent.lower() == name.lower())
-        return next(known, name.lower() if surely else "")
+        return tuple([asked.question for several in self.by_asker.values() for asked in several])
 
     def _hear(self, turn: Turn, heard: _Heard) -> None:
-        for asker, several in list(self._open.items()):
+        for asker, several in list(self.by_asker.items()):
             if asker == turn.agent:
                 continue
             if (left := heard.leaves(several, turn)) != several:
-                self._open[asker] = left
+                self.by_asker[asker] = left
                 if not left:
-                    del self._open[asker]
+                    del self.by_asker[asker]
             for asked in several:
                 asked.replies += 1
+
+
+def _asked(turn: Turn, need: str, present: Collection[str]) -> _Asked:
+    addressee, text = _addressed(turn, need, present)
+    question = Question(asker=turn.agent, text=text, turn=turn.id, addressee=addressee, since=turn.time)
+    return _Asked(question, frozenset(terms(text)))
+
+
+def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, str]:
+    """Whom the need is put to, and the need without the call."""
+    handed_to = next((handoff.target for handoff in called(turn)), "") if turn.tool_calls else ""
+    if call := _CALLED.match(need):
+        name = (call[1] or call[2]).lower()
+        known = (agent for agent in (handed_to, *present) if agent.lower() == name)
+        if addressee := next(known, name if call[1] else ""):
+            return addressee, need[call.end() :] or need
+    return handed_to, need
 
 
 class _Heard(NamedTuple):

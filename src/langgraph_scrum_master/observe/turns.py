@@ -33,6 +33,10 @@ _KINDS: dict[str, TurnKind] = {
     "system": "system",
     "developer": "system",
 }
+_FIELDS = (
+    *("type", "role", "name", "id", "content", "tool_calls", "tool_call_id"),
+    *("additional_kwargs", "response_metadata", "timestamp"),
+)
 _LATEST = 1e11
 """A larger number of seconds is no time."""
 
@@ -51,31 +55,35 @@ def read_turns(messages: object) -> tuple[Turn, ...]:
 
 def read_turn(message: object, index: int) -> Turn | None:
     """The turn that the message at this place is; nothing if it is none, or synthetic."""
-    if isinstance(message, dict | tuple):
-        message = _unwrapped(message)
-    marks = dict_of(read(message, "additional_kwargs"))
-    kind = _kind(message, marks, index)
+    fields = _fields(message)
+    marks = dict_of(fields.get("additional_kwargs"))
+    kind = _kind(fields, marks, index)
     if kind is None or SYNTHETIC in marks:
         return None
-    text = content_text(read(message, "content"))
+    content, calls = fields.get("content"), fields.get("tool_calls")
+    text = content if isinstance(content, str) else content_text(content)
     return Turn(
-        id=_id(message, text),
-        agent=_agent(message, kind, marks),
+        id=_id(fields, text),
+        agent=_agent(fields, kind, marks),
         kind=kind,
         text=text,
-        tool_calls=tuple([_tool_call(call) for call in items_of(read(message, "tool_calls"))]),
-        time=_time(message, marks),
+        tool_calls=tuple([_tool_call(call) for call in items_of(calls)]) if calls else (),
+        time=_time(fields, marks),
         marks=marks,
-        answers=text_of(read(message, "tool_call_id")) if kind == "tool" else "",
+        answers=text_of(fields.get("tool_call_id")) if kind == "tool" else "",
     )
 
 
-def _unwrapped(message: object) -> object:
-    # ("user", "hello"), and messages as langchain serialises them: {"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}
+def _fields(message: object) -> Mapping[str, Any]:
+    """What a message holds, by name; it may be LangChain's, a dict in one of its written forms, or any object."""
     if isinstance(message, tuple) and len(message) == 2:
         return {"role": message[0], "content": message[1]}
     if not isinstance(message, dict):
-        return message
+        own = read(message, "__dict__")
+        if own is not None and "content" in own and "type" in own and "additional_kwargs" in own:
+            return dict_of(own)
+        return {} if isinstance(message, str) else {name: read(message, name) for name in _FIELDS}
+    # Serialised by LangChain: {"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}
     if "lc" in message and isinstance(message.get("kwargs"), dict):
         name = str((items_of(message.get("id")) or [""])[-1]).lower()
         return {"type": name.removesuffix("chunk").removesuffix("message"), **message["kwargs"]}
@@ -84,16 +92,14 @@ def _unwrapped(message: object) -> object:
     return message
 
 
-def _kind(message: object, marks: Mapping[str, Any], index: int) -> TurnKind | None:
-    if isinstance(message, str):
-        return None
-    named = text_of(read(message, "type"))
+def _kind(fields: Mapping[str, Any], marks: Mapping[str, Any], index: int) -> TurnKind | None:
+    named = text_of(fields.get("type"))
     found = _KINDS.get(named) or _KINDS.get(named.lower())
     if found is None:
-        role = text_of(read(message, "role")).lower()
-        found = _KINDS.get(role) or ("agent" if role and read(message, "content") else None)
+        role = text_of(fields.get("role")).lower()
+        found = _KINDS.get(role) or ("agent" if role and fields.get("content") else None)
     # Many graphs let agents speak as human messages with a name; the first message is the person's task.
-    if found == "human" and (text_of(marks.get("agent")) or (index > 0 and _names_an_agent(read(message, "name")))):
+    if found == "human" and (text_of(marks.get("agent")) or (index > 0 and _names_an_agent(fields.get("name")))):
         return "agent"
     return found
 
@@ -102,16 +108,15 @@ def _names_an_agent(name: object) -> bool:
     return bool(_AGENT_NAME.fullmatch(text_of(name))) and name not in _KINDS
 
 
-def _id(message: object, text: str) -> str:
+def _id(fields: Mapping[str, Any], text: str) -> str:
     # Without an id of its own a message is known by what it says, wherever a cut history puts it.
-    own = read(message, "id")
-    return str(own) if isinstance(own, str | int) and own != "" else f"#{digest(text_of(read(message, 'name')), text)}"
+    own = fields.get("id")
+    return str(own) if isinstance(own, str | int) and own != "" else f"#{digest(text_of(fields.get('name')), text)}"
 
 
-def _agent(message: object, kind: TurnKind, marks: Mapping[str, Any]) -> str:
-    name = text_of(marks.get("agent")) or text_of(read(message, "name"))
-    if not name and kind == "agent" and (isinstance(message, dict) or read(message, "type") == "chat"):
-        role = text_of(read(message, "role"))
+def _agent(fields: Mapping[str, Any], kind: TurnKind, marks: Mapping[str, Any]) -> str:
+    name = text_of(marks.get("agent")) or text_of(fields.get("name"))
+    if not name and kind == "agent" and (role := text_of(fields.get("role"))):
         name = role if role.lower() not in _KINDS else ""
     return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
 
@@ -133,15 +138,14 @@ def _canonical(arguments: object) -> str:
         return json.dumps(str(type(arguments)))
 
 
-def _time(message: object, marks: Mapping[str, Any]) -> float | None:
+def _time(fields: Mapping[str, Any], marks: Mapping[str, Any]) -> float | None:
     if (stamp := marks.get("timestamp")) is not None and (found := _seconds(stamp)) is not None:
         return found
-    metadata = dict_of(read(message, "response_metadata"))
-    own = message.get("timestamp") if isinstance(message, dict) else None
-    for stamp in (metadata.get("timestamp"), own):
+    metadata = dict_of(fields.get("response_metadata"))
+    for stamp in (metadata.get("timestamp"), fields.get("timestamp")):
         if stamp is not None and (found := _seconds(stamp)) is not None:
             return found
-    own_id = read(message, "id")
+    own_id = fields.get("id")
     stamped = _UUID7.search(own_id) if isinstance(own_id, str) and len(own_id) >= _UUID_LENGTH else None
     return int(stamped[1] + stamped[2], 16) / 1000 if stamped else None
 

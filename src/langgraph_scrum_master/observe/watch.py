@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
@@ -39,6 +40,17 @@ class Watch:
         self._tasks: dict[str, str] = {}
         """The subagents that were called and have not reported yet, by the id of the call."""
 
+    @property
+    def quiet(self) -> bool:
+        """Whether nobody lacks anything, repeats itself or takes long, by what the turns tell."""
+        return (
+            not self.questions.by_asker
+            and not self.flags.by_agent
+            and self.repeats.progress
+            and self.rounds.cycle is None
+            and self.paces.newest is None
+        )
+
     def extend(self, messages: Sequence[object], at_turn: str, saved_at: float | None) -> None:
         """Take in the messages that are new.
 
@@ -47,7 +59,7 @@ class Watch:
         self.length = max(self.length, len(messages) - WINDOW)
         new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
         turns = [turn if turn.kind != "tool" and not turn.tool_calls else self._reported(turn) for turn in new if turn]
-        if new and new[-1] is not None:
+        if (at_turn or saved_at is not None) and new and new[-1] is not None:
             _complete(turns, at_turn, saved_at)
         if not self.turns and (times := [turn.time for turn in turns if turn.time is not None]):
             self.paces.resume(max(times))
@@ -55,9 +67,7 @@ class Watch:
         # What is further back does not count for repetitions.
         recent = len(turns) - 2 * LOOK_BACK
         for i, turn in enumerate(turns):
-            self._add(turn)
-            if i >= recent and not _only_hands_back(turn):
-                self.repeats.add(turn)
+            self._add(turn, repeats=i >= recent)
 
     def _reported(self, turn: Turn) -> Turn:
         """The turn, or if it is the report of a subagent, the same as that agent's."""
@@ -68,8 +78,8 @@ class Watch:
             return replace(turn, kind="agent", agent=reporter)
         return turn
 
-    def _add(self, turn: Turn) -> None:
-        if len(self.turns) == WINDOW:
+    def _add(self, turn: Turn, repeats: bool) -> None:
+        if (self.questions.by_asker or self.flags.by_agent) and len(self.turns) == WINDOW:
             self.questions.forget(self.turns[0])
             self.flags.forget(self.turns[0])
         self.turns.append(turn)
@@ -78,10 +88,12 @@ class Watch:
         self.handoffs.add(turn)
         self.paces.add(turn)
         # Frameworks add such turns by themselves: whoever is said to speak there has said nothing.
-        if not _only_hands_back(turn):
-            self.questions.add(turn)
+        if not turn.tool_calls or not _only_hands_back(turn):
+            self.questions.add(turn, self.turns)
             self.flags.add(turn)
             self.rounds.add(turn)
+            if repeats:
+                self.repeats.add(turn)
 
 
 class Watcher:
@@ -113,24 +125,29 @@ class Watcher:
         history = items_of(messages)
         if not history:
             return
-        seen = _Seen(watch, list(history[-WINDOW:]), read(history[-1], "content"))
+        seen = _Seen(watch, history[-WINDOW:], read(history[-1], "content"))
         with self._lock:
             self._seen[_key(history[-1])] = seen
             if len(self._seen) > self.CONVERSATIONS:
                 self._seen.popitem(last=False)
 
     def _known(self, history: Sequence[object]) -> Watch | None:
-        for end in range(len(history), max(0, len(history) - self.NEW - 1), -1):
-            with self._lock:
-                seen = self._seen.pop(_key(history[end - 1]), None)
-            if seen is not None and seen.continues(history, end):
-                return seen.watch
+        ends = range(len(history), max(0, len(history) - self.NEW - 1), -1)
+        with self._lock:
+            # The very same messages first: the same run in another thread of the graph has equal ones.
+            for same in (operator.is_, operator.eq):
+                for end in ends:
+                    key = _key(history[end - 1])
+                    seen = self._seen.get(key)
+                    if seen is not None and same(seen.messages[-1], history[end - 1]) and seen.continues(history, end):
+                        del self._seen[key]
+                        return seen.watch
         return None
 
 
 class _Seen(NamedTuple):
     watch: Watch
-    messages: list[object]
+    messages: Sequence[object]
     """The last messages, as they were."""
     content: object
     """What the very last said: a message that was changed in place is still the same object."""
@@ -140,7 +157,7 @@ class _Seen(NamedTuple):
         start = end - len(self.messages)
         if self.watch.length != end or start < 0 or read(history[end - 1], "content") != self.content:
             return False
-        return self.messages == list(history[start:end])
+        return self.messages == history[start:end]
 
 
 def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
@@ -157,7 +174,7 @@ def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
 
 
 def _only_hands_back(turn: Turn) -> bool:
-    return bool(turn.tool_calls) and all(hands_back(call) for call in turn.tool_calls)
+    return all(hands_back(call) for call in turn.tool_calls)
 
 
 def _key(message: object) -> object:
