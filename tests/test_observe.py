@@ -62,6 +62,12 @@ def test_content_in_blocks_is_read_as_text() -> None:
     assert read_turns([AIMessage(blocks)])[0].text == "one\ntwo"
 
 
+def test_the_prose_of_a_turn_is_its_speakers_own_words() -> None:
+    text = 'See https://x.io/a\n> Which port?\n```py\nask(why)\n```\n| a | b |\nI need `DSN`, "what is it?".'
+
+    assert read_turns([says("dev", text)])[0].prose.split() == ["See", "I", "need", ",", "."]
+
+
 def test_times_come_from_metadata_or_from_message_ids() -> None:
     stamped = says("dev", "x", additional_kwargs={"timestamp": "2026-03-02T12:00:00Z"})
     by_id = says("dev", "x", id="lc_run--01957f00-5c00-7abc-8def-0123456789ab")

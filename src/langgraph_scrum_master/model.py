@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import structlog
 
 from langgraph_scrum_master.codec import Plain, json_shapes
+from langgraph_scrum_master.text.prose import prose
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
@@ -339,6 +340,11 @@ class Turn:
     """The message's `additional_kwargs`."""
     answers: str = ""
     """The id of the tool call that a tool's message answers."""
+
+    @property
+    def prose(self) -> str:
+        """The speaker's own words: no code, links, quotations, tables and tracebacks."""
+        return prose(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

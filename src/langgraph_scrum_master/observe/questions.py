@@ -10,7 +10,6 @@ from typing import NamedTuple
 from langgraph_scrum_master.model import Question, Turn
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.observe.handoffs import called
-from langgraph_scrum_master.text.prose import prose
 from langgraph_scrum_master.text.terms import terms
 
 SHORT_ANSWER = 6
@@ -109,7 +108,7 @@ class _Heard(NamedTuple):
     @classmethod
     def of(cls, turn: Turn, needs: tuple[str, ...]) -> _Heard:
         """What of the turn is no question."""
-        text = _SPACES.sub(" ", prose(turn.text)) if needs else prose(turn.text)
+        text = _SPACES.sub(" ", turn.prose) if needs else turn.prose
         for need in needs:
             text = text.replace(need, " ")
         words = len(text.split())
