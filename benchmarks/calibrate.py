@@ -113,7 +113,7 @@ def bar(conversations: list[Conversation]) -> None:
         unknown = [text for text in strange if not any(person in text.lower() for person in conversation.people)]
         foreign += [max((score for _, score in conversation.scored(text)), default=0.0) for text in unknown]
     print(f"\nEARNS_ITS_TOKENS (now {EARNS_ITS_TOKENS})   foreign questions served   own evidence that passes")
-    for share in (0.26, 0.28, 0.30, 0.32, 0.34, 0.36, 0.38):
+    for share in (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.28):
         needed = calibrated(share)
         passes = sum(score >= needed for _, evidence in own for score in evidence)
         print(

@@ -46,7 +46,7 @@ def search(
         return []
     candidates = Candidates([row.candidate for row in rows])
     strengths, whole = agreement(asked, candidates)
-    total = fair(supported(strengths, candidates), candidates)
+    total = fair(supported(strengths, whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
     records = ledger.records([rows[i].id for i in order])
     return [(records[rows[i].id], calibrated(float(total[i]) / whole)) for i in order if rows[i].id in records]

@@ -20,15 +20,25 @@ from langgraph_scrum_master.rank.asked import (
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
-from langgraph_scrum_master.rank.spaces import SPACES, Space
+from langgraph_scrum_master.rank.spaces import SPACES, WORDS, Space
 
-EARNS_ITS_TOKENS = 0.32
+EARNS_ITS_TOKENS = 0.22
 """The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
 
 STEEPNESS = 9.0
 
-NEIGHBOURS = ((1, 0.3), (2, 0.1))
+NEIGHBOURS = ((1, 0.3), (2, 0.2))
 """The share of a neighbour's agreement that supports a text, by how far away it stands in the session."""
+
+STRONG = 0.5
+"""The share of what it could be that a neighbour's agreement must be to support that much; a weaker one supports less,
+and much less, for its support grows with the cube.
+"""
+
+NO_WORDS, WORDED = 0.2, 0.3
+"""Strengths of the best text in late interaction: up to the first it has none of the query's words, from the second on
+it does.
+"""
 
 SHORT = 250
 """Characters from which a text is understood by itself: a longer one needs less support."""
@@ -76,7 +86,7 @@ def relevance(
     ]
     candidates = Candidates(found)
     strengths, whole = agreement(Asked(query, corpus, embedder), candidates)
-    return [calibrated(total / whole) for total in supported(strengths, candidates).tolist()]
+    return [calibrated(total / whole) for total in supported(strengths, whole, candidates).tolist()]
 
 
 def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> tuple[Array, float]:
@@ -85,13 +95,27 @@ def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SP
     At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
     """
     counting = [space for space in spaces if space.weight and space.speaks(asked)]
-    total = np.sum([space.weight * space.strengths(asked, candidates) for space in counting], axis=0)
+    strengths = [space.strengths(asked, candidates) for space in counting]
+    heard = _heard(counting, strengths)
+    total = np.sum(
+        [
+            space.weight * max(heard, space.unheard) * strength
+            for space, strength in zip(counting, strengths, strict=True)
+        ],
+        axis=0,
+    )
     return total, sum(space.weight for space in counting)
 
 
-def supported(own: Array, candidates: Candidates) -> Array:
+def _heard(spaces: Sequence[Space], strengths: Sequence[Array]) -> float:
+    """From 0 to 1: whether the text that comes nearest to the query's words has any of them to speak of."""
+    nearest = [strength.max(initial=0.0) for space, strength in zip(spaces, strengths, strict=True) if space is WORDS]
+    return float(np.clip((nearest[0] - NO_WORDS) / (WORDED - NO_WORDS), 0, 1)) if nearest and static_model() else 1.0
+
+
+def supported(own: Array, whole: float, candidates: Candidates) -> Array:
     """The agreement with that of neighbours in the session, and of the best texts that refer to it."""
-    total = _with_neighbours(own, candidates)
+    total = _with_neighbours(own, whole, candidates)
     return total + _citations(total, candidates)
 
 
@@ -126,17 +150,17 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
     return units(added)
 
 
-def _with_neighbours(own: Array, candidates: Candidates) -> Array:
+def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     sessions: dict[str, int] = {"": -1}
     number = [sessions.setdefault(candidate.session, len(sessions)) for candidate in candidates.found]
     place = np.array(number, dtype="int64") * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
     needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (np.array(number) >= 0)
-    total = own.copy()
+    total, support = own.copy(), own * (own / whole / STRONG) ** 2
     for off, share in NEIGHBOURS:
         for wanted in (place - off, place + off):
             at = order[np.minimum(np.searchsorted(place[order], wanted), len(order) - 1)]
-            total += needs * share * np.where(place[at] == wanted, own[at], 0.0)
+            total += needs * share * np.where(place[at] == wanted, support[at], 0.0)
     return total
 
 

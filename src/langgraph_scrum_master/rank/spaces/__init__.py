@@ -36,4 +36,7 @@ SPACES: tuple[Space, ...] = (
 )
 """E1 to E13, in this order."""
 
-__all__ = ["SPACES", "Space"]
+WORDS = late_interaction.SPACE
+"""The space that tells whether any text has the words of a query, or ones near them."""
+
+__all__ = ["SPACES", "WORDS", "Space"]

@@ -20,4 +20,6 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return np.clip(candidates.fills(places) @ weights / whole / length, 0, 1)
 
 
-SPACE = Space(name="E9 hyperdimensional", category="structural", agrees=0.33, diverges=0.03, strengths=strengths)
+SPACE = Space(
+    name="E9 hyperdimensional", category="structural", agrees=0.33, diverges=0.03, strengths=strengths, unheard=0.0
+)

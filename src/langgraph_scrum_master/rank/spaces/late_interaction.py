@@ -35,4 +35,6 @@ def _distinct(tokens: Array, most: int) -> tuple[Array, Array]:
     return different, place[tokens]
 
 
-SPACE = Space(name="E12 late interaction", category="semantic", agrees=0.31, diverges=0.03, strengths=strengths)
+SPACE = Space(
+    name="E12 late interaction", category="semantic", agrees=0.31, diverges=0.03, strengths=strengths, unheard=0.5
+)

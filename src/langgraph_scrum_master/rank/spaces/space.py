@@ -31,6 +31,8 @@ class Space:
     strengths: Strengths
     speaks: Callable[[Asked], bool] = lambda _asked: True
     """Whether it has anything to say about the query."""
+    unheard: float = 1.0
+    """What is left of it where no text has the query's words: a few shared by chance would lead astray then."""
 
     @property
     def weight(self) -> float:
