@@ -11,6 +11,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -225,8 +226,10 @@ class Ledger:
             if len(known) > MOST_REMEMBERED:
                 known.clear()
             if missing := [key for key in keys if (kind, key) not in known]:
-                found = self._select("SELECT id, key FROM records WHERE kind = ? AND key IN ({})", missing, kind)
-                known.update(((kind, key), number) for number, key in found)
+                # Whoever asks for the numbers wants the rows next.
+                found = self._read_rows("kind = ? AND key IN ({})", missing, kind)
+                known.update(((kind, row.key), row.id) for row in found)
+                self._rows.update((row.id, row) for row in found)
             return [(known[kind, key], key) for key in keys if (kind, key) in known]
 
     def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
@@ -266,20 +269,20 @@ class Ledger:
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
         with self._lock:
-            if len(self._rows) > MOST_REMEMBERED:
-                self._rows.clear()
-            fresh = self._read_rows([i for i in ids if i not in self._rows])
+            fresh = self._read_rows("id IN ({})", [i for i in ids if i not in self._rows])
             self._rows.update((row.id, row) for row in fresh)
-            return [row for i in ids if (row := self._rows.get(i)) and row.kind in kinds]
+            found = [row for i in ids if (row := self._rows.get(i)) and row.kind in kinds]
+            for oldest in list(islice(self._rows, max(0, len(self._rows) - MOST_REMEMBERED))):
+                del self._rows[oldest]
+            return found
 
-    def _read_rows(self, ids: Sequence[int]) -> list[Row]:
+    def _read_rows(self, where: str, values: Sequence[Any], *before: Any) -> list[Row]:
         query = (
             "SELECT id, kind, key, features, vector, context, session, position, created FROM records "
-            "WHERE id IN ({}) AND state != 2"
+            f"WHERE {where} AND state != {LEAVING}"
         )
-        return [
-            Row(number, kind, key, Candidate(*candidate)) for number, kind, key, *candidate in self._select(query, ids)
-        ]
+        found = self._select(query, values, *before)
+        return [Row(number, kind, key, Candidate(*candidate)) for number, kind, key, *candidate in found]
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """These records by their number."""
@@ -393,7 +396,7 @@ class Ledger:
         query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"
         with self._lock:
             found = self._db.execute(query, (wanted, MOST_POSTINGS)).fetchall()
-        return np.array(found, dtype="int64").reshape(-1)
+        return np.fromiter(chain.from_iterable(found), dtype="int64", count=len(found))
 
     def _select(self, query: str, values: Sequence[Any], *before: Any) -> list[Any]:
         found: list[Any] = []

@@ -82,7 +82,7 @@ class StaticEmbedder:
 
     def unit_vectors(self, ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A unit vector for each of these tokens."""
-        return self._units[ids]
+        return self._units.take(ids, axis=0)
 
     @cached_property
     def _units(self) -> np.ndarray[Any, Any]:
@@ -97,6 +97,19 @@ class StaticEmbedder:
         """The unit vector of these tokens, each with its weight."""
         chosen = self.vectors[ids].astype("float32")
         return _unit(chosen.sum(axis=0) if weights is None else weights @ chosen)
+
+    def means(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
+        """The unit vectors of many short texts, none of them empty."""
+        import numpy as np
+
+        ids = self.token_ids(texts)
+        lengths = np.array([max(1, len(each)) for each in ids])
+        # A text that gives no token stands for one that counts nothing.
+        flat = np.concatenate([each if len(each) else np.zeros(1, "<u2") for each in ids])
+        chosen = self.vectors[flat].astype("float32")
+        chosen[np.repeat([not len(each) for each in ids], lengths)] = 0
+        sums = np.add.reduceat(chosen, np.cumsum(lengths) - lengths, axis=0)
+        return sums / np.maximum(np.sqrt((sums * sums).sum(axis=1, keepdims=True)), 1e-9)
 
 
 class HashEmbedder:

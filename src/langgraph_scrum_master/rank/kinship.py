@@ -31,19 +31,20 @@ class Kinship:
         self._lock = threading.Lock()
 
     def vectors(self, words: Sequence[str]) -> Array:
-        """The unit vectors of these words; zeros for an empty one."""
+        """The unit vectors of these words; zeros for an empty one, and for a number, which has no kin."""
         with self._lock:
-            if len(self._rows) > MOST_KEPT:
-                self._rows.clear()
-            self._learn([word for word in dict.fromkeys(words) if word not in self._rows])
-            return self._table[[self._rows[word] for word in words]]
+            if not self._rows.keys() >= (wanted := set(words)):
+                if len(self._rows) > MOST_KEPT:
+                    self._rows.clear()
+                self._learn(sorted(word for word in wanted if word not in self._rows))
+            return self._table.take([self._rows[word] for word in words], axis=0)
 
     def _learn(self, new: Sequence[str]) -> None:
         start = len(self._rows)
         while start + len(new) > len(self._table):
             self._table = np.concatenate([self._table, np.zeros_like(self._table)])
         self._table[start : start + len(new)] = 0
-        if self._model is not None and new:
-            for row, ids in enumerate(self._model.token_ids(new), start):
-                self._table[row] = self._model.mean(ids)
+        named = [row for row, word in enumerate(new) if not word.isdigit() and word]
+        if self._model is not None and named:
+            self._table[[start + row for row in named]] = self._model.means([new[row] for row in named])
         self._rows.update((word, row) for row, word in enumerate(new, start))

@@ -27,9 +27,9 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     words = asked.corpus.words(terms)
     vectors = kinship().vectors
     near = vectors(list(asked_words.values())) @ vectors([words.get(term, "") for term in terms]).T
-    likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), 0)
+    likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), np.float32(0))
     likeness[np.array(wanted)[:, None] == different[None, :]] = 1.0
-    return weights @ candidates.terms.best(likeness[:, place].astype("float32")) / weights.sum()
+    return weights @ candidates.terms.best(likeness.take(place, axis=1)) / weights.sum()
 
 
 SPACE = Space(name="E13 keywords", category="semantic", agrees=0.43, diverges=0.03, strengths=strengths, unheard=0.5)

@@ -20,7 +20,7 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     if model is None or not weights.sum() or not len(candidates.tokens.flat):
         return np.zeros(len(candidates), dtype="float32")
     different, place = _distinct(candidates.tokens.flat, len(model.vectors))
-    likeness = (model.unit_vectors(tokens) @ model.unit_vectors(different).T)[:, place]
+    likeness = (model.unit_vectors(tokens) @ model.unit_vectors(different).T).take(place, axis=1)
     nearest = weights @ np.maximum(0, candidates.tokens.best(likeness)) / weights.sum()
     return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)
 
