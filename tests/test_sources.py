@@ -194,6 +194,25 @@ async def test_constraints_and_adrs_in_the_state_are_found() -> None:
     assert texts(found) == ["Idempotency keys must expire within a day."]
 
 
+@pytest.mark.parametrize(
+    "old",
+    [
+        {"id": "ADR-5", "title": "Row locks for the ledger", "status": "Superseded by ADR-9"},
+        {"id": "ADR-5", "title": "Row locks for the ledger", "status": "superseded", "superseded_by": "ADR-9"},
+        "# ADR-5: Row locks for the ledger\n\n## Status\n\nSuperseded by ADR-9\n",
+    ],
+)
+async def test_a_superseded_decision_in_the_state_leads_to_its_successor(old: object) -> None:
+    new = {"id": "ADR-9", "title": "Append only", "status": "accepted", "decision": "Nothing is changed in place."}
+
+    found = list(
+        await ArchitectureSource(None).find(query("Do we take row locks for the ledger?"), {"adrs": [old, new]})
+    )
+
+    assert [(context.key, context.title) for context in found] == [("state:ADR-9", "Append only")]
+    assert found[0].relevance_score >= 0.7
+
+
 async def test_a_folder_that_is_not_there_is_an_error_and_not_silence(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError, match="architecture_path must be a folder"):
         await ArchitectureSource(str(tmp_path / "nowhere")).find(query("x"), {})

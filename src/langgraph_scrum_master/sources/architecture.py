@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of
+from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of, truthy
 from langgraph_scrum_master.sources.scoring import Piece, scored
 from langgraph_scrum_master.text.adr import Adr, parse_adr
 
@@ -36,36 +37,47 @@ class ArchitectureSource:
 def _read_folder(folder: Path) -> list[Piece]:
     if not folder.is_dir():
         raise NotADirectoryError(f"architecture_path must be a folder of Markdown files, got {str(folder)!r}")
-    read_in = {
-        f"adr:{path.relative_to(folder).as_posix()}": _read_file(path)
-        for path in sorted(folder.rglob("*.md"))
-        if path.stat().st_size <= MOST_BYTES
-    }
-    numbered = {adr.number: key for key, adr in read_in.items() if adr.number}
-    return [
-        Piece(
-            content=adr.text,
-            key=key,
-            title=adr.title,
-            metadata={"path": key.removeprefix("adr:"), "status": adr.status},
-            stands_for="" if adr.in_force else numbered[adr.successor],
-        )
-        for key, adr in read_in.items()
-        if adr.in_force or adr.successor in numbered
-    ]
+    paths = [path for path in sorted(folder.rglob("*.md")) if path.stat().st_size <= MOST_BYTES]
+    return _in_force([(f"adr:{path.relative_to(folder).as_posix()}", _read_file(path)) for path in paths])
 
 
 def _read_file(path: Path) -> Adr:
     return parse_adr(path.read_text(encoding="utf-8", errors="replace"), path.stem)
 
 
-def _in_state(state: State) -> Iterator[Piece]:
-    for key in STATE_KEYS:
-        held = state.get(key)
-        for i, entry in enumerate(items_of(held) or ([held] if held else [])):
-            status = text_of(read(entry, "status"))
-            text = entry if isinstance(entry, str) else fields_text(entry)
-            adr = parse_adr(text, key.replace("_", " "))
-            if adr.in_force and parse_adr(f"Status: {status}", "").in_force:
-                name = text_of(read(entry, "id")) or f"{key}[{i}]"
-                yield Piece(content=text, key=f"state:{name}", title=text_of(read(entry, "title")) or adr.title)
+def _in_state(state: State) -> list[Piece]:
+    entries = [(entry, key, f"{key}[{i}]") for key in STATE_KEYS for i, entry in enumerate(_listed(state.get(key)))]
+    return _in_force([_read_entry(*entry) for entry in entries])
+
+
+def _listed(held: object) -> Sequence[object]:
+    return items_of(held) or ([held] if truthy(held) else [])
+
+
+def _read_entry(entry: object, key: str, place: str) -> tuple[str, Adr]:
+    name = text_of(read(entry, "id"))
+    text = entry if isinstance(entry, str) else fields_text(entry)
+    adr = parse_adr(text, key.replace("_", " "))
+    number = adr.number or parse_adr("", name).number
+    by = text_of(read(entry, "superseded_by"))
+    told = (f"superseded by {by}" if by else "", text_of(read(entry, "status")).lower(), adr.status)
+    adrs = [replace(adr, status=status, text=text, number=number) for status in told if status] or [adr]
+    # If it is told twice, what speaks against it counts.
+    found = next((each for each in adrs if not each.in_force), adrs[0])
+    return f"state:{name or place}", replace(found, title=text_of(read(entry, "title")) or adr.title, text=text)
+
+
+def _in_force(adrs: Sequence[tuple[str, Adr]]) -> list[Piece]:
+    """The decisions to offer, and those that others took the place of: what fits one of these brings its successor."""
+    numbered = {adr.number: key for key, adr in adrs if adr.number}
+    return [
+        Piece(
+            content=adr.text,
+            key=key,
+            title=adr.title,
+            metadata={"path": key.removeprefix("adr:"), "status": adr.status} if key.startswith("adr:") else {},
+            stands_for="" if adr.in_force else numbered[adr.successor],
+        )
+        for key, adr in adrs
+        if adr.in_force or adr.successor in numbered
+    ]
