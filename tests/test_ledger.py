@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import chromadb
 import pytest
 from chromadb.config import Settings
+from langgraph.store.memory import InMemoryStore
 from typer.testing import CliRunner
 
 from langgraph_scrum_master import ChromaMemory, Decision, StoreError
 from langgraph_scrum_master.cli.app import app
+from langgraph_scrum_master.memory.langgraph_store import StoreMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
@@ -385,3 +389,57 @@ def test_the_shell_shows_whatever_was_kept(tmp_path: Path) -> None:
 
     assert (loaded.exit_code, searched.exit_code) == (0, 0)
     assert "[/k]" in searched.output
+
+
+@pytest.mark.parametrize("kind", ["chroma", "store"])
+async def test_what_a_relationship_links_with_a_serving_text_serves_too(kind: str) -> None:
+    memory = ChromaMemory() if kind == "chroma" else StoreMemory(InMemoryStore())
+    await memory.store_many(
+        [
+            ("outbox", "Events are written to a table and sent later.", {}),
+            ("palette", "Buttons are navy.", {}),
+            ("refunds", "Customers get a mail for each refund.", {}),
+        ]
+    )
+    question = "How are customers told about a refund?"
+    before = {result.key: result.score for result in await memory.search_similar(question)}
+
+    await memory.store_relationship("refunds", "OUTBOX", "relies on")
+
+    after = {result.key: result.score for result in await memory.search_similar(question)}
+    assert after["outbox"] > before["outbox"]
+    assert after["palette"] == before["palette"]
+    assert after["refunds"] == before["refunds"]
+
+
+async def test_a_record_that_is_linked_with_the_one_a_query_names_serves_more(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    texts = {"cache": "The cache is cleared at midnight.", "quota": "The quota is renewed at midnight."}
+    await memory.store_relationship("quota", "STORY-12", "comes from")
+    await memory.store_many([(key, text, {}) for key, text in texts.items()])
+
+    async def best() -> str:
+        return (await ChromaMemory(tmp_path).search_similar("What happens at midnight, for story 12?", k=1))[0].key
+
+    linked = await best()
+    await memory.store_relationship("cache", "STORY-12", "comes from")
+    for record in await memory.list_all("relationship"):
+        if record.data["source"] == "quota":
+            await memory.drop("relationship", [record.key])
+
+    assert (linked, await best()) == ("quota", "cache")
+
+
+def make_older(folder: Path) -> None:
+    (path,) = folder.glob("ledger-*.sqlite3")
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("DROP TABLE records; CREATE TABLE records(id INTEGER); PRAGMA user_version = 1")
+
+
+async def test_a_ledger_of_another_version_is_made_anew(tmp_path: Path) -> None:
+    await ChromaMemory(tmp_path).store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
+    make_older(tmp_path)
+
+    found = await ChromaMemory(tmp_path).search_similar("Where are idempotency keys kept?", k=1)
+
+    assert [result.key for result in found] == ["keys"]

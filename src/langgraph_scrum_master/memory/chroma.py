@@ -16,11 +16,11 @@ import structlog
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import BATCH, SEARCHED, Kind, Ranked, Record, RecordMemory
+from langgraph_scrum_master.memory.records import BATCH, SEARCHED, Kind, Ranked, Record, RecordMemory, linked
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
-from langgraph_scrum_master.shapes import items_of, well_formed
+from langgraph_scrum_master.shapes import well_formed
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -142,7 +142,7 @@ class ChromaMemory(RecordMemory):
         if not new:
             return
         texts = [record.text for record in new]
-        features = features_of(texts, [_linked(record) for record in new])
+        features = features_of(texts, [linked(record) for record in new], [record.key for record in new])
         embedder = self._embedder
         # Only the static model needs the counts: another may take long, and must not hold up who reads or writes.
         own = None if isinstance(embedder, StaticEmbedder) else document_vectors(texts, book, embedder)
@@ -331,14 +331,6 @@ def _record(kind: Kind, key: str, text: str, metadata: Any) -> Record:
 def _well_formed(record: Record) -> Record:
     key, text = well_formed(record.key), well_formed(record.text)
     return record if (key, text) == (record.key, record.text) else replace(record, key=key, text=text)
-
-
-def _linked(record: Record) -> list[str]:
-    """What else a record says it refers to: the records that it lists, by the names they have in texts."""
-    from langgraph_scrum_master.text.references import references
-
-    listed = [str(name) for field in ("references", "artifact_ids") for name in items_of(record.data.get(field))]
-    return [reference for name in listed for reference in (references(name) or [name])]
 
 
 def _array(vectors: Sequence[Any]) -> Any:

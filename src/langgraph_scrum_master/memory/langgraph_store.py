@@ -10,10 +10,19 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import Kind, Ranked, Record, RecordMemory, session_of
+from langgraph_scrum_master.memory.records import (
+    Kind,
+    Ranked,
+    Record,
+    RecordMemory,
+    linked,
+    name_of,
+    session_of,
+)
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
-from langgraph_scrum_master.shapes import well_formed
+from langgraph_scrum_master.shapes import read, well_formed
+from langgraph_scrum_master.text.references import canonical
 
 T = TypeVar("T")
 
@@ -80,9 +89,26 @@ class StoreMemory(RecordMemory):
 
     def _ranked_here(self, kinds: Sequence[Kind], query: str, limit: int) -> list[Ranked]:
         found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
-        sessions = [session_of(record) for record in found]
-        scores = relevance(query, [record.text for record in found], embedder_for("static"), sessions)
+        related = self._related() if found else {}
+        scores = relevance(
+            query,
+            [record.text for record in found],
+            embedder_for("static"),
+            sessions=[session_of(record) for record in found],
+            linked=[[*linked(record), *related.get(name_of(record), ())] for record in found],
+            keys=[record.key for record in found],
+        )
         return sorted(zip(found, scores, strict=True), key=lambda pair: (-pair[1], pair[0].key))
+
+    def _related(self) -> dict[str, list[str]]:
+        """What relationships link each name with."""
+        found: dict[str, list[str]] = {}
+        for item in self._own("relationship", self._store.search(self.labels("relationship"), limit=MOST)):
+            data = item.value.get("data")
+            one, other = (canonical(str(read(data, end))) for end in ("source", "target"))
+            found.setdefault(one, []).append(other)
+            found.setdefault(other, []).append(one)
+        return found
 
     def _nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
         items = self._own(kind, self._store.search(self.labels(kind), query=query, limit=limit))

@@ -7,55 +7,47 @@ when the memory is opened again.
 from __future__ import annotations
 
 import json
-import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.memory import lexicon, links
+from langgraph_scrum_master.memory.database import Database, parts
+from langgraph_scrum_master.memory.lexicon import Lexicon
+from langgraph_scrum_master.memory.links import Links
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, session_of
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
-from langgraph_scrum_master.rank.features import Array, Features, vocabulary
+from langgraph_scrum_master.rank.features import Array, Features
 from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
 
 DONE, PENDING, LEAVING = 0, 1, 2
 """Whether Chroma has the record, is to get it, or is to lose it."""
 
-BUSY = 60.0
-"""Seconds for which another process may write before a write here fails."""
-
-MOST_POSTINGS = 250
-"""Rows of a word that are looked at, the newest: a word in more of them tells little."""
-
-ENOUGH_POSTINGS = 750
-"""Rows after which the less rare words of a query are left out."""
-
 MOST_REMEMBERED = 8_192
 """Records that are kept at hand as they were read, until somebody writes."""
 
-MOST_WORDS = 100_000
-"""Words that are kept at hand; a word that is known never changes."""
+VERSION = 2
+"""Of what is written here; a ledger of another version is made anew from what is in Chroma."""
 
-_MOST_VARIABLES = 450
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records(
     id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
     created REAL NOT NULL, own INTEGER NOT NULL, state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL,
-    context BLOB NOT NULL, meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
+    context BLOB NOT NULL, links BLOB NOT NULL, meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL,
+    UNIQUE(kind, key));
 CREATE INDEX IF NOT EXISTS by_session ON records(session, position);
-CREATE INDEX IF NOT EXISTS by_own ON records(own) WHERE own != 0;
+CREATE INDEX IF NOT EXISTS by_own ON records(own);
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
-CREATE TABLE IF NOT EXISTS terms(number INTEGER PRIMARY KEY, word TEXT NOT NULL, texts INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS tally(name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE VIRTUAL TABLE IF NOT EXISTS postings USING fts5(body, content='', detail=none);
 """
+_TABLES = ("records", "tally", "terms", "postings", "edges")
 
 
 class Row(NamedTuple):
@@ -71,35 +63,33 @@ class Ledger:
     """The book of one namespace, in a file or in memory; also the corpus that queries are weighed against."""
 
     def __init__(self, path: Path | None) -> None:
-        # A connection that any thread may use, one at a time.
-        self._db = sqlite3.connect(
-            str(path) if path else ":memory:", check_same_thread=False, isolation_level=None, timeout=BUSY
-        )
-        self._lock = threading.RLock()
+        self._db = Database(path)
+        self._lock = self._db.lock
+        self._lexicon = Lexicon(self._db)
+        self._links = Links(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
         self._numbers: dict[tuple[Kind, str], int] = {}
-        self._words: dict[int, str] = {}
         self._version = -1
         with self._lock:
             # So that what ranking reads of a record stands on one page.
             self._db.execute("PRAGMA page_size = 16384")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-            self._db.executescript(_SCHEMA)
+            if self._db.one("PRAGMA user_version")[0] != VERSION:
+                self._db.run(*(f"DROP TABLE IF EXISTS {table}" for table in _TABLES))
+            self._db.run(_SCHEMA, lexicon.SCHEMA, links.SCHEMA, f"PRAGMA user_version = {VERSION}")
             self._load()
 
     @property
     def complete(self) -> bool:
         """Whether all that Chroma had when the ledger was made is in it."""
-        with self._lock:
-            return self._db.execute("SELECT 1 FROM tally WHERE name = 'complete'").fetchone() is not None
+        return self._db.one("SELECT 1 FROM tally WHERE name = 'complete'") is not None
 
     def completed(self) -> None:
         """Note that it is."""
-        with self._lock:
-            self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
+        self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
 
     @property
     def size(self) -> int:
@@ -126,22 +116,16 @@ class Ledger:
 
     def term_rarity(self, terms: Array) -> Array:
         """How much each term counts."""
-        counts = dict(self._select("SELECT number, texts FROM terms WHERE number IN ({})", terms.tolist()))
-        return rarity(np.array([counts.get(term, 0) for term in terms.tolist()]), self.size)
+        return rarity(np.array(self._lexicon.counts(terms.tolist())), self.size)
 
     def words(self, terms: Sequence[int]) -> Mapping[int, str]:
         """A word for each of these terms that is known."""
-        with self._lock:
-            if len(self._words) > MOST_WORDS:
-                self._words.clear()
-            if new := [term for term in terms if term not in self._words]:
-                self._words.update(self._select("SELECT number, word FROM terms WHERE number IN ({})", new))
-            return self._words
+        return self._lexicon.words(terms)
 
     def refresh(self) -> None:
         """Read the counts again if another process has written."""
         with self._lock:
-            if self._db.execute("PRAGMA data_version").fetchone()[0] != self._version:
+            if self._db.version != self._version:
                 self._load()
 
     def count(self, kind: Kind) -> int:
@@ -150,11 +134,9 @@ class Ledger:
 
     def same(self, record: Record) -> bool:
         """Whether exactly this is kept already."""
-        with self._lock:
-            found = self._db.execute(
-                "SELECT text, data FROM records WHERE kind = ? AND key = ? AND state = ?",
-                (record.kind, record.key, DONE),
-            ).fetchone()
+        found = self._db.one(
+            "SELECT text, data FROM records WHERE kind = ? AND key = ? AND state = ?", (record.kind, record.key, DONE)
+        )
         return found is not None and found == (record.text, _plain(record.data))
 
     def write(
@@ -170,7 +152,7 @@ class Ledger:
             self._refuse_other_lengths(made)
             self._db.executemany(
                 "INSERT INTO records(kind, key, text, data, session, position, created, own, features, vector, context,"
-                " meaning, state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                " meaning, state, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, x'')",
                 [
                     (
                         record.kind,
@@ -199,10 +181,7 @@ class Ledger:
     def mark(self, kind: Kind, keys: Sequence[str], state: int) -> None:
         """Note what Chroma has, or is to lose."""
         with self._transaction():
-            for part in _parts(keys):
-                self._db.execute(
-                    f"UPDATE records SET state = ? WHERE kind = ? AND key IN ({_marks(part)})", (state, kind, *part)
-                )
+            self._db.among("UPDATE records SET state = ? WHERE kind = ? AND key IN ({})", keys, state, kind)
 
     def remove(self, kind: Kind, keys: Sequence[str]) -> None:
         """Take the records out."""
@@ -233,38 +212,26 @@ class Ledger:
             return [(known[kind, key], key) for key in keys if (kind, key) in known]
 
     def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
-        """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first."""
-        found: list[Array] = []
-        shares: list[Array] = []
-        for i in np.argsort(-weights, kind="stable").tolist():
-            rows = self._postings(int(terms[i]), kinds)
-            found.append(rows)
-            shares.append(np.full(len(rows), weights[i] / weights.sum()))
-            if sum(map(len, found)) >= ENOUGH_POSTINGS:
-                break
-        if not found:
-            return {}
-        rows, whose = np.unique(np.concatenate(found), return_inverse=True)
-        held = np.bincount(whose, weights=np.concatenate(shares), minlength=len(rows))
-        best = np.lexsort((-rows, -held))[:limit]
-        return dict(zip(rows[best].tolist(), held[best].tolist(), strict=True))
+        """The records of these kinds that hold most of the terms by weight, with the share."""
+        # Most memories have one kind: asking for it would cost as much as for the word.
+        some = None if set(kinds).issuperset(self._kinds) else kinds
+        return self._lexicon.holding(terms, weights, limit, some)
 
     def neighbours(self, places: Sequence[tuple[str, int]]) -> list[int]:
         """The records at these places of their sessions."""
         found: list[int] = []
-        with self._lock:
-            for part in _parts(places):
-                marks = ", ".join(["(?, ?)"] * len(part))
-                query = (
-                    f"WITH places(session, position) AS (VALUES {marks}) "
-                    "SELECT id FROM places JOIN records USING (session, position)"
-                )
-                found += [i for (i,) in self._db.execute(query, [value for place in part for value in place])]
+        for part in parts(places):
+            marks = ", ".join(["(?, ?)"] * len(part))
+            query = (
+                f"WITH places(session, position) AS (VALUES {marks}) "
+                "SELECT id FROM places JOIN records USING (session, position)"
+            )
+            found += [i for (i,) in self._db.execute(query, [value for place in part for value in place])]
         return found
 
     def named(self, names: Sequence[int]) -> list[int]:
         """The records that are known by these names."""
-        return [i for (i,) in self._select("SELECT id FROM records WHERE own != 0 AND own IN ({})", names)]
+        return [i for (i,) in self._db.among("SELECT id FROM records WHERE own IN ({})", names)]
 
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
@@ -278,30 +245,28 @@ class Ledger:
 
     def _read_rows(self, where: str, values: Sequence[Any], *before: Any) -> list[Row]:
         query = (
-            "SELECT id, kind, key, features, vector, context, session, position, created FROM records "
+            "SELECT id, kind, key, features, vector, context, session, position, created, links FROM records "
             f"WHERE {where} AND state != {LEAVING}"
         )
-        found = self._select(query, values, *before)
+        found = self._db.among(query, values, *before)
         return [Row(number, kind, key, Candidate(*candidate)) for number, kind, key, *candidate in found]
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """These records by their number."""
-        found = self._select("SELECT id, kind, key, text, data FROM records WHERE id IN ({})", ids)
+        found = self._db.among("SELECT id, kind, key, text, data FROM records WHERE id IN ({})", ids)
         return {row[0]: _record(*row[1:]) for row in found}
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            self._db.close()
+        self._db.close()
 
     def _with_vectors(self, where: str, *values: Any) -> list[tuple[Record, Array]]:
         query = f"SELECT kind, key, text, data, vector FROM records WHERE {where} ORDER BY id"
-        with self._lock:
-            found = self._db.execute(query, values).fetchall()
+        found = self._db.execute(query, values)
         return [(_record(*row), np.frombuffer(vector, dtype="<f2")) for *row, vector in found]
 
     def _refuse_other_lengths(self, vectors: Array) -> None:
-        known = self._db.execute("SELECT length(vector) FROM records LIMIT 1").fetchone()
+        known = self._db.one("SELECT length(vector) FROM records LIMIT 1")
         if known is not None and known[0] != len(packed_vector(vectors[0])):
             raise StoreError(
                 f"the memory has vectors of {known[0] // 2} numbers, the embedder gives {vectors.shape[1]}: open it "
@@ -320,7 +285,7 @@ class Ledger:
             found = self._db.execute(
                 "SELECT id, position, meaning FROM records WHERE session = ? AND position BETWEEN ? AND ?",
                 (session, low - reach, high + reach),
-            ).fetchall()
+            )
             if found:
                 vectors = np.stack([np.frombuffer(vector, dtype="<f2") for *_, vector in found]).astype("float32")
                 contexts = in_context(vectors, [(session, position) for _, position, _ in found])
@@ -344,14 +309,14 @@ class Ledger:
         session = session_of(record)
         if place is not None and place[0] == session:
             return place
-        last = self._db.execute("SELECT max(position) FROM records WHERE session = ?", (session,)).fetchone()[0]
+        last = self._db.one("SELECT max(position) FROM records WHERE session = ?", (session,))[0]
         self._waiting[session] = max(self._waiting.get(session, -1), -1 if last is None else last) + 1
         return session, self._waiting[session]
 
     def _take_out(self, kind: Kind, key: str) -> tuple[str, int] | None:
-        found = self._db.execute(
+        found = self._db.one(
             "SELECT id, session, position, features FROM records WHERE kind = ? AND key = ?", (kind, key)
-        ).fetchone()
+        )
         if found is None:
             return None
         number, session, position, packed = found
@@ -361,49 +326,24 @@ class Ledger:
             del self._kinds[kind]
         if kind in SEARCHED:
             self._tally.count(features, -1)
-            self._db.executemany(
-                "UPDATE terms SET texts = texts - 1 WHERE number = ?", [(term,) for term in features.terms.tolist()]
-            )
-            self._db.execute(
-                "INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", (number, _body(kind, features))
-            )
+            self._lexicon.take_out(number, kind, features)
+        else:
+            self._links.renew((), lost=self._links.take_out(number))
         self._db.execute("DELETE FROM records WHERE id = ?", (number,))
         return session, position
 
     def _index(self, records: Sequence[Record], features: Sequence[Features]) -> None:
-        words: dict[int, str] = {}
-        counts: dict[int, int] = {}
-        searched = [pair for pair in zip(records, features, strict=True) if pair[0].kind in SEARCHED]
-        for record, each in searched:
-            words |= vocabulary(record.text)
-            for term in each.terms.tolist():
-                counts[term] = counts.get(term, 0) + 1
-        self._db.executemany(
-            "INSERT INTO terms VALUES (?, ?, ?) ON CONFLICT(number) DO UPDATE SET texts = texts + excluded.texts",
-            [(term, words.get(term, ""), count) for term, count in counts.items()],
-        )
-        for record, each in searched:
-            self._db.execute(
-                "INSERT INTO postings(rowid, body) SELECT id, ? FROM records WHERE kind = ? AND key = ?",
-                (_body(record.kind, each), record.kind, record.key),
-            )
-
-    def _postings(self, term: int, kinds: Sequence[Kind]) -> Array:
-        wanted = f"t{term}"
-        # Most memories have one kind: asking for it would cost as much as for the word.
-        if not set(kinds).issuperset(self._kinds):
-            wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
-        query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"
-        with self._lock:
-            found = self._db.execute(query, (wanted, MOST_POSTINGS)).fetchall()
-        return np.fromiter(chain.from_iterable(found), dtype="int64", count=len(found))
-
-    def _select(self, query: str, values: Sequence[Any], *before: Any) -> list[Any]:
-        found: list[Any] = []
-        with self._lock:
-            for part in _parts(values):
-                found += self._db.execute(query.format(_marks(part)), (*before, *part)).fetchall()
-        return found
+        """Take in the words, and what relationships link."""
+        numbers: dict[tuple[Kind, str], int] = {}
+        for kind in {record.kind for record in records}:
+            keys = [record.key for record in records if record.kind == kind]
+            found = self._db.among("SELECT key, id FROM records WHERE kind = ? AND key IN ({})", keys, kind)
+            numbers |= {(kind, key): number for key, number in found}
+        rows = [(numbers[record.kind, record.key], record) for record in records]
+        searched = [pair for pair in zip(rows, features, strict=True) if pair[0][1].kind in SEARCHED]
+        self._lexicon.add((number, record.kind, record.text, each) for (number, record), each in searched)
+        linked = self._links.add((number, record) for number, record in rows if record.kind not in SEARCHED)
+        self._links.renew({*linked, *(each.own for _, each in searched)})
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -422,7 +362,7 @@ class Ledger:
 
     def _load(self) -> None:
         self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
-        for name, value in self._db.execute("SELECT name, value FROM tally").fetchall():
+        for name, value in self._db.execute("SELECT name, value FROM tally"):
             if name == "complete":
                 continue
             if name == "kinds":
@@ -433,7 +373,7 @@ class Ledger:
                     setattr(self._tally, name, counts)
             else:
                 setattr(self._tally, name, int(value))
-        self._version = self._db.execute("PRAGMA data_version").fetchone()[0]
+        self._version = self._db.version
 
     def _save(self) -> None:
         values = {
@@ -444,10 +384,6 @@ class Ledger:
             "kinds": json.dumps(self._kinds).encode(),
         }
         self._db.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", values.items())
-
-
-def _body(kind: Kind, features: Features) -> str:
-    return " ".join((f"k{kind}", *(f"t{term}" for term in features.terms.tolist())))
 
 
 def _created(record: Record) -> float:
@@ -461,12 +397,3 @@ def _plain(data: Mapping[str, Any]) -> str:
 
 def _record(kind: Kind, key: str, text: str, data: str) -> Record:
     return Record(kind=kind, key=key, text=text, data=json.loads(data))
-
-
-def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), _MOST_VARIABLES):
-        yield values[start : start + _MOST_VARIABLES]
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))

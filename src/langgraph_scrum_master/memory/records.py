@@ -20,7 +20,8 @@ from langgraph_scrum_master.memories import (
     PatternResult,
 )
 from langgraph_scrum_master.model import digest, instant
-from langgraph_scrum_master.shapes import dict_of, well_formed
+from langgraph_scrum_master.shapes import dict_of, items_of, well_formed
+from langgraph_scrum_master.text.references import canonical, own_reference, references
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
@@ -171,6 +172,17 @@ def session_of(record: Record) -> str:
     """The session that a record says it belongs to; nothing if it does not say."""
     session = record.data.get("session")
     return "" if session is None else well_formed(str(session))
+
+
+def name_of(record: Record) -> str:
+    """What others refer to the record by: the name in its heading, or else its key."""
+    return own_reference(record.text) or canonical(record.key)
+
+
+def linked(record: Record) -> list[str]:
+    """What else a record says it refers to: the records that it lists, by the names they have in texts."""
+    listed = [str(name) for field in ("references", "artifact_ids") for name in items_of(record.data.get(field))]
+    return [reference for name in listed for reference in (references(name) or [canonical(name)])]
 
 
 def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:

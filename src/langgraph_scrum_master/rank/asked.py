@@ -72,6 +72,8 @@ class Candidate(NamedTuple):
     session: str = ""
     position: int = 0
     created: float = 0.0
+    links: bytes = b""
+    """What relationships link it with."""
 
 
 class Candidates:
@@ -142,8 +144,10 @@ class Candidates:
 
     @cached_property
     def references(self) -> Ragged:
-        """What each refers to."""
-        return self.ragged("references")
+        """What each refers to, or is linked with."""
+        named = self.ragged("references")
+        links = b"".join([candidate.links for candidate in self.found])
+        return named.with_others(links, [len(candidate.links) for candidate in self.found]) if links else named
 
     def ragged(self, name: str) -> Ragged:
         """Another such feature of each."""
@@ -161,6 +165,12 @@ class Ragged:
     def owner(self) -> Array:
         """Whose each is."""
         return np.repeat(np.arange(len(self._lengths)), self._lengths)
+
+    def with_others(self, packed: bytes, sizes: Sequence[int]) -> Ragged:
+        """The lists with more in each, given in a row of bytes, with how many bytes are whose."""
+        others = Ragged(np.frombuffer(packed, dtype=self.flat.dtype), np.array(sizes) // self.flat.itemsize)
+        order = np.argsort(np.concatenate([self.owner, others.owner]), kind="stable")
+        return Ragged(np.concatenate([self.flat, others.flat])[order], self._lengths + others._lengths)
 
     def held(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
         """The weights of the wanted that each list holds, added up."""

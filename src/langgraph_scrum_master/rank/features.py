@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from langgraph_scrum_master.rank.embedders import LOOKED_AT, static_model
-from langgraph_scrum_master.text.references import identifiers, names, own_reference, references
+from langgraph_scrum_master.text.references import canonical, identifiers, names, own_reference, references
 from langgraph_scrum_master.text.terms import stem, words
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -131,20 +131,22 @@ def vocabulary(text: str) -> dict[int, str]:
     return {number(stem(word)): word for word in reversed(words(text[:LOOKED_AT]))}
 
 
-def features_of(texts: Sequence[str], linked: Sequence[Sequence[str]] | None = None) -> list[Features]:
-    """The features of each text; `linked` names what else each refers to."""
+def features_of(
+    texts: Sequence[str], linked: Sequence[Sequence[str]] | None = None, keys: Sequence[str] | None = None
+) -> list[Features]:
+    """The features of each text; `linked` names what else each refers to, `keys` what each is kept under."""
     shown = [text[:LOOKED_AT] for text in texts]
     model = static_model()
     tokens = model.token_ids(shown) if model else [np.zeros(0, "<u2")] * len(texts)
     return [
-        _features(text, len(whole), ids, linked[i] if linked else ())
+        _features(text, len(whole), ids, linked[i] if linked else (), keys[i] if keys else "")
         for i, (text, whole, ids) in enumerate(zip(shown, texts, tokens, strict=True))
     ]
 
 
-def _features(text: str, size: int, tokens: Array, linked: Sequence[str]) -> Features:
+def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: str) -> Features:
     stems = Counter(stem(word) for word in words(text))
-    own = own_reference(text)
+    own = own_reference(text) or canonical(key)
     known = {number(name) for name in (*references(text), *linked)} - {number(own)}
     return Features(
         terms=_numbers(stems),

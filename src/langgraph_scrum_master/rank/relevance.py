@@ -63,12 +63,20 @@ CONTEXT = ((1, 0.5), (2, 0.25))
 
 
 def relevance(
-    query: str, texts: Sequence[str], embedder: Embedder, sessions: Sequence[str] | None = None
+    query: str,
+    texts: Sequence[str],
+    embedder: Embedder,
+    sessions: Sequence[str] | None = None,
+    linked: Sequence[Sequence[str]] | None = None,
+    keys: Sequence[str] | None = None,
 ) -> list[float]:
-    """A score from 0 to 1 for each of these texts, which are all there are; texts of a session stand in order."""
+    """A score from 0 to 1 for each of these texts, which are all there are; texts of a session stand in order.
+
+    `linked` names what else each refers to, `keys` what each is kept under.
+    """
     if not texts or not query.strip():
         return [0.0] * len(texts)
-    features = features_of(texts)
+    features = features_of(texts, linked, keys)
     corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
     places = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]

@@ -42,6 +42,12 @@ def own_reference(text: str) -> str:
     return _reference(found)
 
 
+def canonical(name: str) -> str:
+    """What a record is known by, given a key or a name of it: `ADR-007` as `adr:7`, anything else in lower case."""
+    found = _RECORD.match(name.strip())
+    return _reference(found) if found else name.strip().lower()
+
+
 def names(text: str) -> list[str]:
     """The names of people and things in a text, in lower case."""
     return [name for found in _NAME.findall(text) if (name := found.lower()) not in _ORDINARY]

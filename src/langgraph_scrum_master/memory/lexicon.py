@@ -1,0 +1,105 @@
+"""The words of a memory: how common each is, and which records have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+import numpy as np
+
+from langgraph_scrum_master.memory.database import Database
+from langgraph_scrum_master.memory.records import Kind
+from langgraph_scrum_master.rank.features import Array, Features, vocabulary
+
+MOST_POSTINGS = 250
+"""Rows of a word that are looked at, the newest: a word in more of them tells little."""
+
+ENOUGH_POSTINGS = 750
+"""Rows after which the less rare words of a query are left out."""
+
+MOST_WORDS = 100_000
+"""Words that are kept at hand; a word that is known never changes."""
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS terms(number INTEGER PRIMARY KEY, word TEXT NOT NULL, texts INTEGER NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS postings USING fts5(body, content='', detail=none);
+"""
+
+
+class Lexicon:
+    """The words of all records that are searched, by number."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._words: dict[int, str] = {}
+
+    def counts(self, terms: Sequence[int]) -> list[int]:
+        """In how many texts each term stands."""
+        found = dict(self._db.among("SELECT number, texts FROM terms WHERE number IN ({})", terms))
+        return [found.get(term, 0) for term in terms]
+
+    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
+        """A word for each of these terms that is known."""
+        with self._db.lock:
+            if len(self._words) > MOST_WORDS:
+                self._words.clear()
+            if new := [term for term in terms if term not in self._words]:
+                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", new))
+            return self._words
+
+    def holding(self, terms: Array, weights: Array, limit: int, kinds: Sequence[Kind] | None) -> dict[int, float]:
+        """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first.
+
+        `kinds` are those that count; None if all do.
+        """
+        found: list[Array] = []
+        shares: list[Array] = []
+        for i in np.argsort(-weights, kind="stable").tolist():
+            rows = self._postings(int(terms[i]), kinds)
+            found.append(rows)
+            shares.append(np.full(len(rows), weights[i] / weights.sum()))
+            if sum(map(len, found)) >= ENOUGH_POSTINGS:
+                break
+        if not found:
+            return {}
+        rows, whose = np.unique(np.concatenate(found), return_inverse=True)
+        held = np.bincount(whose, weights=np.concatenate(shares), minlength=len(rows))
+        best = np.lexsort((-rows, -held))[:limit]
+        return dict(zip(rows[best].tolist(), held[best].tolist(), strict=True))
+
+    def add(self, rows: Iterable[tuple[int, Kind, str, Features]]) -> None:
+        """Take in the texts of these records."""
+        words: dict[int, str] = {}
+        counts: dict[int, int] = {}
+        bodies: list[tuple[int, str]] = []
+        for number, kind, text, features in rows:
+            words |= vocabulary(text)
+            bodies.append((number, _body(kind, features)))
+            for term in features.terms.tolist():
+                counts[term] = counts.get(term, 0) + 1
+        self._db.executemany(
+            "INSERT INTO terms VALUES (?, ?, ?) ON CONFLICT(number) DO UPDATE SET texts = texts + excluded.texts",
+            [(term, words.get(term, ""), count) for term, count in counts.items()],
+        )
+        self._db.executemany("INSERT INTO postings(rowid, body) VALUES (?, ?)", bodies)
+
+    def take_out(self, number: int, kind: Kind, features: Features) -> None:
+        """Let go of the text of a record."""
+        self._db.executemany(
+            "UPDATE terms SET texts = texts - 1 WHERE number = ?", [(term,) for term in features.terms.tolist()]
+        )
+        self._db.execute(
+            "INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", (number, _body(kind, features))
+        )
+
+    def _postings(self, term: int, kinds: Sequence[Kind] | None) -> Array:
+        wanted = f"t{term}"
+        if kinds is not None:
+            wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
+        query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"
+        found = self._db.execute(query, (wanted, MOST_POSTINGS))
+        return np.fromiter(chain.from_iterable(found), dtype="int64", count=len(found))
+
+
+def _body(kind: Kind, features: Features) -> str:
+    return " ".join((f"k{kind}", *(f"t{term}" for term in features.terms.tolist())))
