@@ -18,7 +18,7 @@ from chromadb.config import Settings
 from langgraph.store.memory import InMemoryStore
 from typer.testing import CliRunner
 
-from langgraph_scrum_master import ChromaMemory, Decision, StoreError
+from langgraph_scrum_master import ChromaMemory, ConfigError, Decision, StoreError
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.memory.langgraph_store import StoreMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
@@ -443,3 +443,71 @@ async def test_a_ledger_of_another_version_is_made_anew(tmp_path: Path) -> None:
     found = await ChromaMemory(tmp_path).search_similar("Where are idempotency keys kept?", k=1)
 
     assert [result.key for result in found] == ["keys"]
+
+
+class OfTopics:
+    """A model that knows of plants and of money, and counts how many texts it has read."""
+
+    def __init__(self, length: int = 3) -> None:
+        self.read = 0
+        self._length = length
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        self.read += len(texts)
+        return [self._vector(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return self._vector(text)
+
+    def _vector(self, text: str) -> list[float]:
+        topics = [any(word in text.lower() for word in words) for words in (("fern", "wilt"), ("budget", "refund"))]
+        return [0.01, *map(float, topics), *[0.0] * (self._length - 3)]
+
+
+LEAVES = "The fern in the hall has brown leaves."
+ALIKE: list[tuple[str, str, dict[str, Any]]] = [
+    ("fern", LEAVES, {}),
+    ("budget", "The budget in the hall has brown covers.", {}),
+]
+
+
+async def test_a_model_of_the_users_takes_the_place_of_a_space(tmp_path: Path) -> None:
+    model = OfTopics()
+    memory = ChromaMemory(tmp_path, spaces={"E10": model, "E7": model})
+    await memory.store_many(ALIKE)
+    read = model.read
+
+    found = await memory.search_similar("What wilts in the hall?")
+    plain = await ChromaMemory(tmp_path).search_similar("What wilts in the hall?")
+
+    assert (read, model.read) == (4, 4)
+    assert found[0].key == "fern"
+    margins = [results[0].score - results[1].score for results in (found, plain)]
+    assert margins[0] > margins[1]
+
+
+async def test_records_from_before_a_model_are_read_when_they_are_first_compared(tmp_path: Path) -> None:
+    await ChromaMemory(tmp_path).store_many(ALIKE)
+    model, longer = OfTopics(), OfTopics(length=4)
+
+    memory = ChromaMemory(tmp_path, spaces={"E10": model})
+    for _ in range(2):
+        assert (await memory.search_similar("What wilts in the hall?"))[0].key == "fern"
+    await memory.store_embedding("fern", f"{LEAVES} It is old.", {})
+    await memory.search_similar("What wilts in the hall?")
+    await ChromaMemory(tmp_path, spaces={"E10": longer}).search_similar("What wilts in the hall?")
+
+    assert (model.read, longer.read) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("spaces", "told"),
+    [
+        ({"E1": OfTopics()}, "give the model of E1 as `embedder`"),
+        ({"E14": OfTopics()}, "spaces has a model for 'E14': it must be among"),
+        ({"E10": "minilm"}, "the model for E10 must have embed_documents and embed_query, got str"),
+    ],
+)
+def test_a_space_that_there_is_not_is_refused(spaces: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        ChromaMemory(spaces=spaces)

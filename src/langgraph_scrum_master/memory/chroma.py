@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -43,6 +43,7 @@ class ChromaMemory(RecordMemory):
     """A `MemoryStore` in Chroma, with one collection per namespace and kind.
 
     Without a path it lives as long as the process, and no other instance sees it. Nothing is opened before it is used.
+    `spaces` puts models of yours in the place of spaces of ranking, as `{"E10": embeddings}`; E1's is the `embedder`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class ChromaMemory(RecordMemory):
         client: ClientAPI | None = None,
         embedder: str | Embedder = "static",
         namespace: str = "default",
+        spaces: Mapping[str, Embedder] | None = None,
     ) -> None:
         if path is not None and client is not None:
             raise ConfigError(f"give a path or a client, not both: path is {str(path)!r}")
@@ -61,6 +63,8 @@ class ChromaMemory(RecordMemory):
             raise ConfigError(
                 f"embedder must be among {EMBEDDERS}, or an object with embed_documents, got {embedder!r}"
             )
+        self._models = dict(spaces or {})
+        _refuse_unknown_spaces(self._models)
         self._path = Path(path) if path is not None else None
         self._client = client
         self._embedder_choice = embedder
@@ -153,6 +157,10 @@ class ChromaMemory(RecordMemory):
 
         made = book.write(new, features, vectors)
         self._send(list(zip(new, made, strict=True)))
+        for kind in SEARCHED if self._models else ():
+            if numbers := [i for i, _ in book.keyed(kind, [record.key for record in new if record.kind == kind])]:
+                for space, model in self._models.items():
+                    book.modelled.vectors(numbers, space, model)
 
     def _send(self, rows: Sequence[tuple[Record, Any]]) -> None:
         """Give Chroma what the ledger has as pending."""
@@ -186,7 +194,7 @@ class ChromaMemory(RecordMemory):
         self._book.refresh()
         if self._path is None and self._realm == "shared":
             self._catch_up(kinds)
-        return search(self._book, self._embedder, self._nearest, kinds, query, limit, k)
+        return search(self._book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
     def _catch_up(self, kinds: Sequence[Kind]) -> None:
         """Take over what other clients of the server have written: the ledger is this process's own."""
@@ -331,6 +339,19 @@ def _record(kind: Kind, key: str, text: str, metadata: Any) -> Record:
 def _well_formed(record: Record) -> Record:
     key, text = well_formed(record.key), well_formed(record.text)
     return record if (key, text) == (record.key, record.text) else replace(record, key=key, text=text)
+
+
+def _refuse_unknown_spaces(models: Mapping[str, Embedder]) -> None:
+    # As in rank/spaces, which is too much to load here.
+    known = [f"E{i}" for i in range(2, 14)]
+    for space, model in models.items():
+        if space not in known:
+            hint = "give the model of E1 as `embedder`" if space == "E1" else f"it must be among {known}"
+            raise ConfigError(f"spaces has a model for {space!r}: {hint}")
+        if not (hasattr(model, "embed_documents") and hasattr(model, "embed_query")):
+            raise ConfigError(
+                f"the model for {space} must have embed_documents and embed_query, got {type(model).__name__}"
+            )
 
 
 def _array(vectors: Sequence[Any]) -> Any:

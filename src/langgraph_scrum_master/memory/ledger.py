@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_scrum_master.errors import StoreError
-from langgraph_scrum_master.memory import lexicon, links
+from langgraph_scrum_master.memory import lexicon, links, modelled
 from langgraph_scrum_master.memory.database import Database, parts
 from langgraph_scrum_master.memory.lexicon import Lexicon
 from langgraph_scrum_master.memory.links import Links
+from langgraph_scrum_master.memory.modelled import Modelled
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, session_of
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
@@ -47,7 +48,7 @@ CREATE INDEX IF NOT EXISTS by_own ON records(own);
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
 CREATE TABLE IF NOT EXISTS tally(name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
-_TABLES = ("records", "tally", "terms", "postings", "edges")
+_TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
 
 
 class Row(NamedTuple):
@@ -67,6 +68,7 @@ class Ledger:
         self._lock = self._db.lock
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
+        self.modelled = Modelled(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
@@ -79,7 +81,7 @@ class Ledger:
             self._db.execute("PRAGMA synchronous = NORMAL")
             if self._db.one("PRAGMA user_version")[0] != VERSION:
                 self._db.run(*(f"DROP TABLE IF EXISTS {table}" for table in _TABLES))
-            self._db.run(_SCHEMA, lexicon.SCHEMA, links.SCHEMA, f"PRAGMA user_version = {VERSION}")
+            self._db.run(_SCHEMA, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}")
             self._load()
 
     @property
@@ -329,6 +331,7 @@ class Ledger:
             self._lexicon.take_out(number, kind, features)
         else:
             self._links.renew((), lost=self._links.take_out(number))
+        self.modelled.take_out(number)
         self._db.execute("DELETE FROM records WHERE id = ?", (number,))
         return session, position
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, calibrated, fair, supported
+from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
 """The best candidates at first sight, whose neighbours are looked at too."""
@@ -28,12 +29,16 @@ def search(
     query: str,
     limit: int,
     k: int | None,
+    models: Mapping[str, Embedder],
 ) -> list[Ranked]:
-    """The `k` records of these kinds that serve the query best, best first; all candidates if that is None."""
+    """The `k` records of these kinds that serve the query best, best first; all candidates if that is None.
+
+    `models` stand in the place of the spaces they are given for.
+    """
     present = {kind: count for kind in kinds if (count := ledger.count(kind))}
     if not present:
         return []
-    asked = Asked(query, ledger, embedder)
+    asked = Asked(query, ledger, embedder, models=models)
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
     for kind, count in present.items():
         cosines = dict(nearest(kind, asked.vector, min(limit, count)))
@@ -44,8 +49,12 @@ def search(
     rows += ledger.rows(sorted(further - seen.keys()), list(present))
     if not rows:
         return []
-    candidates = Candidates([row.candidate for row in rows])
-    strengths, whole = agreement(asked, candidates)
+    ids = [row.id for row in rows]
+    by_model = {
+        space: ledger.modelled.vectors(ids, space, model, len(asked.by_model[space])) for space, model in models.items()
+    }
+    candidates = Candidates([row.candidate for row in rows], by_model)
+    strengths, whole = agreement(asked, candidates, with_models(models) if models else SPACES)
     total = fair(supported(strengths, whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
     records = ledger.records([rows[i].id for i in order])

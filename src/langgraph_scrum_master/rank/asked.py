@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -36,7 +36,15 @@ _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|conse
 class Asked:
     """A query, with how much each part of it counts in this corpus."""
 
-    def __init__(self, text: str, corpus: Corpus, embedder: Embedder, *, now: float = 0.0) -> None:
+    def __init__(
+        self,
+        text: str,
+        corpus: Corpus,
+        embedder: Embedder,
+        *,
+        now: float = 0.0,
+        models: Mapping[str, Embedder] | None = None,
+    ) -> None:
         (self.features,) = features_of([text])
         self.corpus = corpus
         self.now = now
@@ -45,6 +53,8 @@ class Asked:
         model = static_model() or embedder
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
+        self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
+        """Its vectors by the models that were put in the place of spaces."""
         self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
 
     @cached_property
@@ -79,8 +89,10 @@ class Candidate(NamedTuple):
 class Candidates:
     """Texts side by side, so that a space compares all of them at once."""
 
-    def __init__(self, found: Sequence[Candidate]) -> None:
+    def __init__(self, found: Sequence[Candidate], by_model: Mapping[str, Array] | None = None) -> None:
         self.found = found
+        self.by_model = by_model or {}
+        """Their vectors, a row each, by the models that were put in the place of spaces."""
         self._packed = [candidate.features for candidate in found]
         self._heads = heads(self._packed)
 
@@ -201,6 +213,11 @@ def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -
     """A unit vector for each text, with its tokens weighted as they count now."""
     if isinstance(embedder, StaticEmbedder):
         return np.stack([embedder.mean(ids, corpus.token_rarity(ids)) for ids in embedder.token_ids(texts)])
+    return unit_vectors(texts, embedder)
+
+
+def unit_vectors(texts: Sequence[str], embedder: Embedder) -> Array:
+    """A unit vector for each text, as the embedder makes it."""
     made = np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
     if made.ndim != 2 or len(made) != len(texts) or not np.isfinite(made).all():
         raise StoreError(

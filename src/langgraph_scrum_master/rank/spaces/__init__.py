@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
+from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.spaces import (
     causal,
     code,
@@ -36,7 +41,20 @@ SPACES: tuple[Space, ...] = (
 )
 """E1 to E13, in this order."""
 
+
+def with_models(codes: Collection[str]) -> tuple[Space, ...]:
+    """The spaces, with a model of the user's in the place of these."""
+    return tuple(_modelled(space) if space.code in codes else space for space in SPACES)
+
+
+def _modelled(space: Space) -> Space:
+    def strengths(asked: Asked, candidates: Candidates) -> Array:
+        return semantic.likeness(candidates.by_model[space.code] @ asked.by_model[space.code])
+
+    return replace(space, strengths=strengths, speaks=lambda _asked: True, unheard=1.0)
+
+
 WORDS = late_interaction.SPACE
 """The space that tells whether any text has the words of a query, or ones near them."""
 
-__all__ = ["SPACES", "WORDS", "Space"]
+__all__ = ["SPACES", "WORDS", "Space", "with_models"]

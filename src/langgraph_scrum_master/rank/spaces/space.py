@@ -35,6 +35,11 @@ class Space:
     """What is left of it where no text has the query's words: a few shared by chance would lead astray then."""
 
     @property
+    def code(self) -> str:
+        """What it is called for short, such as E1."""
+        return self.name.split()[0]
+
+    @property
     def weight(self) -> float:
         """How much it counts."""
         return WEIGHTS[self.category]

@@ -1,0 +1,52 @@
+"""Vectors of records by models that a user put in the place of a space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from langgraph_scrum_master.memory.database import Database
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.rank.asked import packed_vector, unit_vectors
+from langgraph_scrum_master.rank.features import Array
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS modelled(
+    record INTEGER NOT NULL, model TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(record, model)) WITHOUT ROWID;
+"""
+
+
+class Modelled:
+    """Made when a record is written; for records from before the model was there, when they are first compared."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def vectors(self, records: Sequence[int], space: str, model: Embedder, length: int | None = None) -> Array:
+        """A row for each of these records; if a `length` is given, those of another are made anew."""
+        name = f"{space} {type(model).__name__}"
+        query = "SELECT record, vector FROM modelled WHERE model = ? AND record IN ({})"
+        known = {
+            record: vector
+            for record, vector in self._db.among(query, records, name)
+            if length is None or len(vector) == len(packed_vector(np.zeros(length)))
+        }
+        if missing := [record for record in records if record not in known]:
+            known |= self._made(missing, name, model)
+        return np.stack([np.frombuffer(known[record], dtype="<f2") for record in records]).astype("float32")
+
+    def take_out(self, record: int) -> None:
+        """Let go of the vectors of a record."""
+        self._db.execute("DELETE FROM modelled WHERE record = ?", (record,))
+
+    def _made(self, records: Sequence[int], name: str, model: Embedder) -> dict[int, bytes]:
+        texts = dict(self._db.among("SELECT id, text FROM records WHERE id IN ({})", records))
+        # Whoever asks for a record that has just been let go gets the vector of nothing.
+        vectors = unit_vectors([texts.get(record, "") for record in records], model)
+        made = {record: packed_vector(vector) for record, vector in zip(records, vectors, strict=True)}
+        self._db.executemany(
+            "INSERT OR REPLACE INTO modelled SELECT id, ?, ? FROM records WHERE id = ?",
+            [(name, vector, record) for record, vector in made.items() if record in texts],
+        )
+        return made
