@@ -20,6 +20,7 @@ from langgraph_scrum_master import (
     ConfigError,
     Decision,
     DecisionFilter,
+    Memory,
     MemoryStore,
     Query,
     ScrumMaster,
@@ -428,3 +429,36 @@ async def test_the_sentence_model_finds_a_paraphrase_that_shares_no_word() -> No
 
     assert found[0].key == "right"
     assert found[0].score > 2 * found[1].score
+
+
+async def test_a_memory_comes_back_with_its_fields(memory: RecordMemory) -> None:
+    kept = Memory(
+        content="Refunds go to the queue billing-v2.",
+        agent="architect",
+        session="s1",
+        created_at="2026-03-02T12:00:00Z",
+        references=("STORY-7", "src/refunds.py"),
+        importance=0.9,
+        confidence=0.6,
+        observations=3,
+        metadata={"team": "billing"},
+    )
+
+    await memory.store_many([kept, kept, ("bare", "Refunds take a day.", {"importance": 0.2, "team": "billing"})])
+
+    found = {result.key: result.memory for result in await memory.search_similar("Where do refunds go?")}
+    assert found[kept.key] == kept
+    assert (found["bare"].importance, found["bare"].observations, found["bare"].metadata) == (
+        0.2,
+        1,
+        {"team": "billing"},
+    )
+
+
+def test_numbers_out_of_range_are_brought_into_it_and_told(logged: list[dict[str, Any]]) -> None:
+    odd: Any = "high"
+
+    kept = Memory(content="x", importance=7, confidence=odd, observations=0)
+
+    assert (kept.importance, kept.confidence, kept.observations) == (1.0, 0.0, 1)
+    assert [entry["field"] for entry in logged] == ["importance", "confidence", "observations"]

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Decision as Decision,
         DecisionFilter as DecisionFilter,
         DecisionResult as DecisionResult,
+        Memory as Memory,
         MemoryResult as MemoryResult,
         PatternResult as PatternResult,
     )
@@ -130,6 +131,7 @@ _HOMES = {
         "Decision",
         "DecisionFilter",
         "DecisionResult",
+        "Memory",
         "MemoryResult",
         "PatternResult",
     ),

@@ -2,11 +2,60 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
+from langgraph_scrum_master.shapes import items_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory(Plain):
+    """A text worth keeping, and what is known of it."""
+
+    content: str
+    key: str = ""
+    """Made from session and content if there is none, so that storing twice stores once."""
+    agent: str = ""
+    session: str = ""
+    """Texts of one session stand in the order in which they were stored."""
+    created_at: str = ""
+    references: tuple[str, ...] = ()
+    """Names of stories, decisions, files, commits or other memories that it refers to."""
+    importance: float = 0.5
+    confidence: float = 1.0
+    observations: int = 1
+    """How often it was seen."""
+    metadata: dict[str, Any] = field(default_factory=dict, hash=False)
+    """All else."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "references")
+        clamp(self, "importance", 0.0, 1.0)
+        clamp(self, "confidence", 0.0, 1.0)
+        clamp(self, "observations", 1, None)
+        if not self.key:
+            object.__setattr__(self, "key", f"memory:{digest(self.session, self.content)}")
+
+    @classmethod
+    def of(cls, key: str, content: str, metadata: Mapping[str, Any]) -> Memory:
+        """The memory that a text with such metadata is."""
+        given = dict(metadata)
+        known: dict[str, Any] = {name: str(given.pop(name, "") or "") for name in ("agent", "session", "created_at")}
+        known["references"] = tuple(str(name) for name in items_of(given.pop("references", ())))
+        known |= {name: given.pop(name) for name in ("importance", "confidence", "observations") if name in given}
+        return cls(key=key, content=content, **known, metadata=given)
+
+    def fields(self) -> dict[str, Any]:
+        """All but key and content as one dict, without what is empty or as usual."""
+        told = {
+            each.name: value
+            for each in fields(self)
+            if each.name not in ("key", "content", "metadata") and (value := getattr(self, each.name)) != each.default
+        }
+        return {**self.metadata, **{name: value for name, value in told.items() if value != ()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +66,11 @@ class MemoryResult(Plain):
     content: str
     score: float
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def memory(self) -> Memory:
+        """The same with its fields."""
+        return Memory.of(self.key, self.content, {k: v for k, v in self.metadata.items() if k != "kind"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from langgraph_scrum_master.memories import (
     Decision,
     DecisionFilter,
     DecisionResult,
+    Memory,
     MemoryResult,
     PatternResult,
 )
@@ -84,13 +85,12 @@ class RecordMemory(ABC):
         await self.store_many([(key, content, metadata)])
 
     async def store_many(
-        self, rows: Iterable[tuple[str, str, Mapping[str, Any]]], progress: Progress | None = None
+        self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]], progress: Progress | None = None
     ) -> None:
-        """Keep many texts, each as key, content and metadata.
-
-        `session`, `created_at`, `references` (a list of names) and `agent` in the metadata are understood.
-        """
-        records = [_memory(key, content, metadata) for key, content, metadata in rows]
+        """Keep many texts, each as a `Memory`, or as key, content and metadata, which may hold a memory's fields."""
+        records = [
+            _memory(row.key, row.content, row.fields()) if isinstance(row, Memory) else _memory(*row) for row in rows
+        ]
         for start in range(0, len(records), BATCH):
             await self.put(records[start : start + BATCH])
             if progress is not None:
