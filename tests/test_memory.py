@@ -462,3 +462,21 @@ def test_numbers_out_of_range_are_brought_into_it_and_told(logged: list[dict[str
 
     assert (kept.importance, kept.confidence, kept.observations) == (1.0, 0.0, 1)
     assert [entry["field"] for entry in logged] == ["importance", "confidence", "observations"]
+
+
+async def test_a_question_about_a_record_that_is_not_there_is_not_answered_with_another(memory: RecordMemory) -> None:
+    await memory.store_many(
+        [
+            ("one", "STORY-1: Refund mails. Status: done, reviewed by Ana.", {}),
+            ("two", "STORY-2: Parcel labels. Status: in progress, waits for STORY-9.", {}),
+            ("db", "We use PostgreSQL 16 for all durable data.", {}),
+        ]
+    )
+
+    async def served(question: str) -> set[str]:
+        return {result.key for result in await memory.search_similar(question) if result.score >= 0.7}
+
+    assert await served("What is the status of STORY-7?") == set()
+    assert await served("What is the status of STORY-1?") == {"one"}
+    assert await served("What is the status of STORY-9?") == {"two"}
+    assert await served("I work on STORY-7: which database do we use for durable data?") == {"db"}

@@ -15,6 +15,7 @@ from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, static_model
 from langgraph_scrum_master.rank.features import (
     CAUSAL,
+    FAMILY,
     FILLED,
     OWN,
     SIZE,
@@ -23,8 +24,10 @@ from langgraph_scrum_master.rank.features import (
     features_of,
     heads,
     lengths,
+    number,
     vocabulary,
 )
+from langgraph_scrum_master.text.references import family, references
 
 MOST_ASKED = 48
 """Words and tokens of a query that are compared one by one, the rarest."""
@@ -53,6 +56,8 @@ class Asked:
         model = static_model() or embedder
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
+        self.families = np.array([number(family(name)) for name in references(text)], dtype="int64")
+        """What kinds of record it names."""
         self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
         """Its vectors by the models that were put in the place of spaces."""
         self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
@@ -103,6 +108,11 @@ class Candidates:
     def own(self) -> Array:
         """What each is referred to by, or 0."""
         return self._heads[:, OWN]
+
+    @property
+    def families(self) -> Array:
+        """What kind of record each is, or 0."""
+        return self._heads[:, FAMILY]
 
     @property
     def causal(self) -> Array:

@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from langgraph_scrum_master.rank.embedders import LOOKED_AT, static_model
-from langgraph_scrum_master.text.references import canonical, identifiers, names, own_reference, references
+from langgraph_scrum_master.text.references import canonical, family, identifiers, names, own_reference, references
 from langgraph_scrum_master.text.terms import stem, words
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -51,6 +51,8 @@ class Features:
     references: Array
     own: int
     """What others refer to it by; 0 if it has no such name."""
+    family: int
+    """What kind of record it is by that name; 0 if that does not tell."""
     causal: int
     """1 if it tells a cause, 2 if it tells an effect, 3 if both."""
     size: int
@@ -69,7 +71,7 @@ class Features:
     def pack(self) -> bytes:
         """All of it as bytes."""
         parts = [getattr(self, name).astype(kind).tobytes() for name, kind in _PARTS]
-        head = np.array([self.own, self.causal, self.size, self.filled, *map(len, parts)], dtype="<u4")
+        head = np.array([self.own, self.family, self.causal, self.size, self.filled, *map(len, parts)], dtype="<u4")
         return b"".join((head.tobytes(), *parts))
 
     @classmethod
@@ -77,15 +79,16 @@ class Features:
         """What `pack` made the bytes from."""
         (head,) = heads([packed])
         parts = {name: column([packed], head[None, :], name) for name, _ in _PARTS}
-        return cls(**parts, own=int(head[0]), causal=int(head[1]), size=int(head[2]))
+        own, family, causal, size = head[:4].tolist()
+        return cls(**parts, own=own, family=family, causal=causal, size=size)
 
 
-OWN, CAUSAL, SIZE, FILLED = range(4)
+OWN, FAMILY, CAUSAL, SIZE, FILLED = range(5)
 """Columns of `heads`."""
 
 
 def heads(packed: Sequence[bytes]) -> Array:
-    """A row of numbers for each: its name, whether it tells causes, its size, and how long each part is."""
+    """A row of numbers for each: its name and family, whether it tells causes, its size, and how long each part is."""
     joined = b"".join([each[: 4 * _HEAD] for each in packed])
     return np.frombuffer(joined, dtype="<u4").reshape(len(packed), _HEAD).astype("int64")
 
@@ -117,7 +120,7 @@ _PARTS = (
     ("references", "<u4"),
 )
 _NAMES = [name for name, _ in _PARTS]
-_FIXED = 4
+_FIXED = 5
 _HEAD = _FIXED + len(_PARTS)
 
 
@@ -157,6 +160,7 @@ def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: s
         identifiers=_numbers(stem(part) for part in identifiers(text)),
         references=np.array(sorted(known), dtype="<u4"),
         own=number(own) if own else 0,
+        family=number(kind) if (kind := family(own)) else 0,
         causal=bool(_TELLS_CAUSE.search(text)) + 2 * bool(_TELLS_EFFECT.search(text)),
         size=size,
     )

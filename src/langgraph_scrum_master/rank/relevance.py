@@ -21,6 +21,7 @@ from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.spaces import SPACES, WORDS, Space
+from langgraph_scrum_master.rank.spaces.graph import others
 
 EARNS_ITS_TOKENS = 0.22
 """The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
@@ -39,6 +40,9 @@ NO_WORDS, WORDED = 0.2, 0.3
 """Strengths of the best text in late interaction: up to the first it has none of the query's words, from the second on
 it does.
 """
+
+ANOTHER = 0.25
+"""What is left of the agreement of a record of a kind that the query names, if it is another one."""
 
 SHORT = 250
 """Characters from which a text is understood by itself: a longer one needs less support."""
@@ -112,6 +116,8 @@ def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SP
         ],
         axis=0,
     )
+    if len(asked.families):
+        total = np.where(others(asked, candidates), ANOTHER * total, total)
     return total, sum(space.weight for space in counting)
 
 

@@ -9,6 +9,7 @@ _RECORD = re.compile(
     r"(\d{1,9}(?:\.\d{1,9})*)\b"
 )
 _NAME = re.compile(r"\b[A-Z][A-Za-z0-9]+\b")
+_REFERENCE = re.compile(r"[a-z]+:\d+(?:\.\d+)*")
 _CODE = re.compile(
     r"\b(?:[a-z]+(?:[A-Z][a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|\w+_\w+|\w+(?=\(\))|\w+(?=\.(?:py|ts|js|go|rs|java|toml|ya?ml|json|md)\b))"
 )
@@ -40,6 +41,11 @@ def own_reference(text: str) -> str:
     if found is None or (found.start() and not _ENDS_NAME.match(heading, found.end())):
         return ""
     return _reference(found)
+
+
+def family(reference: str) -> str:
+    """The kind of record that a reference such as `adr:7` is to; nothing if it is a name of another sort."""
+    return reference.partition(":")[0] if _REFERENCE.fullmatch(reference) else ""
 
 
 def canonical(name: str) -> str:
