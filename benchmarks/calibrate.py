@@ -42,12 +42,12 @@ class Question(NamedTuple):
 class Conversation:
     """A conversation in a memory of its own."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, embedder: str = "static") -> None:
         data = json.loads(path.read_text(encoding="utf-8"))
         self.turns = dict(_turns(data))
         self.people = {text.split(":")[0].lower() for text, _ in self.turns.values()}
         self.questions = [q for q in _questions(data) if q.evidence & self.turns.keys()]
-        self.memory = ChromaMemory()
+        self.memory = ChromaMemory(embedder=embedder)
         rows = [(key, text, {"session": session}) for key, (text, session) in self.turns.items()]
         asyncio.run(self.memory.store_many(rows))
 
