@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, SystemMessage, ToolMessage
@@ -548,3 +549,37 @@ def test_a_turn_with_its_tools_is_all_that_of_the_agent_at_turn() -> None:
     turns = observed({"messages": messages, "active_agent": "dev"}).turns
 
     assert [turn.agent for turn in turns if turn.kind == "agent"] == ["dev", "dev"]
+
+
+ASKS: dict[str, Any] = {"tool_calls": [{"name": "request_context", "args": {"q": "x"}, "id": "c"}]}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [ChatMessage(role="dev", content="On it.", **ASKS), HumanMessage("On it.", name="dev", **ASKS)],
+)
+def test_what_a_message_was_given_beyond_its_fields_is_read(message: Any) -> None:
+    (gap,) = ScrumMaster().detect({"messages": [HumanMessage("go"), message]})
+
+    assert (gap.agent, gap.reason) == ("dev", "explicit_flag")
+
+
+class Proxy:
+    """Says something to whatever it is asked."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> int:
+        return 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [Proxy(), {"role": "assistant", "content": "x", "tool_calls": np.array([1, 2])}],
+)
+def test_an_odd_message_costs_no_other(odd: Any) -> None:
+    asking = says("dev", "Which schema version do we use for orders?")
+
+    gaps = ScrumMaster().detect({"messages": [HumanMessage("go"), odd, asking], "gate_results": np.array([1, 2])})
+
+    assert [gap.agent for gap in gaps] == ["dev"]

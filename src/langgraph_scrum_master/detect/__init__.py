@@ -34,7 +34,7 @@ def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) 
     for detector in detectors:
         # A bug in one detector must not silence the others.
         try:
-            found += detector(observation)
+            found += list(detector(observation))
         except Exception as error:
             if steers_the_graph(error):
                 raise

@@ -75,7 +75,7 @@ class Repeats:
         self._heard_at: dict[str, int] = {}
         """The number of the turn in which each word was heard last."""
         self._times: dict[_Key, int] = {}
-        self._often: dict[_Key, None] = {}
+        self._often: set[_Key] = set()
         """The turns that are there often enough for a cycle."""
 
     def add(self, turn: Turn) -> None:
@@ -97,7 +97,8 @@ class Repeats:
         """The repetitions that go on, and else the circle in which the team talks."""
         if self.progress:
             return ()
-        repetitions = tuple(cycle for key in self._often if (cycle := self._repetition(key)))
+        often = [key for key in self._times if key in self._often]
+        repetitions = tuple(cycle for key in often if (cycle := self._repetition(key)))
         circle = None if repetitions else self._circle()
         return repetitions if circle is None else (circle,)
 
@@ -106,9 +107,9 @@ class Repeats:
         if not times:
             del self._times[key]
         if times >= REPEATS and times >= key.enough:
-            self._often[key] = None
+            self._often.add(key)
         elif self._often:
-            self._often.pop(key, None)
+            self._often.discard(key)
 
     def _hear(self, words: Sequence[str]) -> int:
         self._count += 1

@@ -13,7 +13,7 @@ from langgraph_scrum_master.text.prose import sentences
 def read_gates(state: State) -> tuple[Gate, ...]:
     """The gates that block now: by the state's flag, or the latest word of each gate by name."""
     blocked = state.get("gate_blocked")
-    if blocked is False or (blocked is None and not state.get("gate_results")):
+    if blocked is False or (blocked is None and not items_of(state.get("gate_results"))):
         return ()
     latest = {text_of(read(result, "gate_name")): result for result in items_of(state.get("gate_results"))}
     failed = [

@@ -51,7 +51,7 @@ class OpenQuestions:
         if self.by_asker and turn.text.strip():
             self._hear(turn, _Heard.of(turn, needs))
         if needs:
-            present = {earlier_turn.agent for earlier_turn in earlier if earlier_turn.kind == "agent"}
+            present = dict.fromkeys(earlier_turn.agent for earlier_turn in earlier if earlier_turn.kind == "agent")
             self.by_asker[turn.agent] = [_asked(turn, need, present) for need in needs]
 
     def forget(self, turn: Turn) -> None:

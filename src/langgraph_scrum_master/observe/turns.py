@@ -60,14 +60,14 @@ def read_turn(message: object, index: int) -> Turn | None:
     kind = _kind(fields, marks, index)
     if kind is None or SYNTHETIC in marks:
         return None
-    content, calls = fields.get("content"), fields.get("tool_calls")
+    content, calls = fields.get("content"), items_of(fields.get("tool_calls"))
     text = content if isinstance(content, str) else content_text(content)
     return Turn(
         id=_id(fields, text),
         agent=_agent(fields, kind, marks),
         kind=kind,
         text=text,
-        tool_calls=tuple([_tool_call(call) for call in items_of(calls)]) if calls else (),
+        tool_calls=tuple([_tool_call(call) for call in calls]) if calls else (),
         time=_time(fields, marks),
         marks=marks,
         answers=text_of(fields.get("tool_call_id")) if kind == "tool" else "",
@@ -79,9 +79,10 @@ def _fields(message: object) -> Mapping[str, Any]:
     if isinstance(message, tuple) and len(message) == 2:
         return {"role": message[0], "content": message[1]}
     if not isinstance(message, dict):
+        # What LangChain's messages declare stands there; what else they were given does not, nor do properties.
         own = read(message, "__dict__")
-        if own is not None and "content" in own and "type" in own and "additional_kwargs" in own:
-            return dict_of(own)
+        if isinstance(own, dict) and "additional_kwargs" in own and read(message, "__pydantic_extra__") == {}:
+            return own
         return {} if isinstance(message, str) else {name: read(message, name) for name in _FIELDS}
     # Serialised by LangChain: {"lc": 1, "id": [..., "AIMessage"], "kwargs": {...}}
     if "lc" in message and isinstance(message.get("kwargs"), dict):
@@ -117,7 +118,7 @@ def _id(fields: Mapping[str, Any], text: str) -> str:
 def _agent(fields: Mapping[str, Any], kind: TurnKind, marks: Mapping[str, Any]) -> str:
     name = text_of(marks.get("agent")) or text_of(fields.get("name"))
     if not name and kind == "agent" and (role := text_of(fields.get("role"))):
-        name = role if role.lower() not in _KINDS else ""
+        name = str(role) if role.lower() not in _KINDS else ""
     return name or {"agent": UNNAMED, "human": "user"}.get(kind, kind)
 
 

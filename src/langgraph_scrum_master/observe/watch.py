@@ -126,22 +126,26 @@ class Watcher:
         if not history:
             return
         seen = _Seen(watch, history[-WINDOW:], read(history[-1], "content"))
+        key = _key(history[-1])
         with self._lock:
-            self._seen[_key(history[-1])] = seen
+            self._seen[key] = seen
+            self._seen.move_to_end(key)
             if len(self._seen) > self.CONVERSATIONS:
                 self._seen.popitem(last=False)
 
     def _known(self, history: Sequence[object]) -> Watch | None:
         ends = range(len(history), max(0, len(history) - self.NEW - 1), -1)
-        with self._lock:
-            # The very same messages first: the same run in another thread of the graph has equal ones.
-            for same in (operator.is_, operator.eq):
-                for end in ends:
-                    key = _key(history[end - 1])
-                    seen = self._seen.get(key)
-                    if seen is not None and same(seen.messages[-1], history[end - 1]) and seen.continues(history, end):
-                        del self._seen[key]
-                        return seen.watch
+        # The very same messages first: the same run in another thread of the graph has equal ones.
+        for same in (operator.is_, _equal):
+            for end in ends:
+                key = _key(history[end - 1])
+                seen = self._seen.get(key)
+                if seen is not None and same(seen.messages[-1], history[end - 1]) and seen.continues(history, end):
+                    # Compared without the lock, for messages may do anything then; whoever takes it first has it.
+                    with self._lock:
+                        if self._seen.get(key) is seen:
+                            del self._seen[key]
+                            return seen.watch
         return None
 
 
@@ -155,9 +159,9 @@ class _Seen(NamedTuple):
     def continues(self, history: Sequence[object], end: int) -> bool:
         """Whether the history up to there is the one that was seen; the same objects are found equal at once."""
         start = end - len(self.messages)
-        if self.watch.length != end or start < 0 or read(history[end - 1], "content") != self.content:
+        if self.watch.length != end or start < 0 or not _equal(read(history[end - 1], "content"), self.content):
             return False
-        return self.messages == history[start:end]
+        return _equal(self.messages, history[start:end])
 
 
 def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
@@ -175,6 +179,15 @@ def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
 
 def _only_hands_back(turn: Turn) -> bool:
     return all(hands_back(call) for call in turn.tool_calls)
+
+
+def _equal(one: object, other: object) -> bool:
+    """Whether they are equal; what cannot say, as a message with an array in it, is not."""
+    try:
+        return bool(one == other)
+    # A host's own type may raise anything here.
+    except Exception:
+        return False
 
 
 def _key(message: object) -> object:
