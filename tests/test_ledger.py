@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from langgraph_scrum_master import ChromaMemory, ConfigError, Decision, StoreError
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.memory.langgraph_store import StoreMemory
+from langgraph_scrum_master.memory.ledger import LEAVING, PENDING
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
@@ -511,3 +512,95 @@ async def test_records_from_before_a_model_are_read_when_they_are_first_compared
 def test_a_space_that_there_is_not_is_refused(spaces: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         ChromaMemory(spaces=spaces)
+
+
+async def test_a_forgetting_that_a_crash_cut_in_two_is_finished_at_the_next_start(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
+    memory._book.mark("memory", ["keys"], LEAVING)
+    memory._book.close()
+
+    again = ChromaMemory(tmp_path)
+
+    assert [result.key for result in await again.search_similar("Where are idempotency keys kept?")] == ["queue"]
+    assert again._collection("memory").get(include=[])["ids"] == ["queue"]
+    assert (await again.check(repair=True)).records == 1
+
+
+def leave_unfinished(folder: Path) -> None:
+    (path,) = folder.glob("ledger-*.sqlite3")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE records SET state = ?, text = 'Keys are in Redis.' WHERE key = 'keys'", (PENDING,))
+        database.execute("UPDATE records SET state = ? WHERE key = 'queue'", (LEAVING,))
+        database.execute("PRAGMA user_version = 1")
+
+
+async def test_what_an_older_ledger_had_not_settled_is_settled(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many(
+        [("keys", KEYS, {}), ("queue", QUEUE, {}), ("other", "The office is on the third floor.", {})]
+    )
+    memory._collection("memory").delete(ids=["keys"])
+    memory._book.close()
+    leave_unfinished(tmp_path)
+
+    found = {record.key: record.text for record in await ChromaMemory(tmp_path).list_all("memory")}
+
+    assert found == {"keys": "Keys are in Redis.", "other": "The office is on the third floor."}
+
+
+@pytest.mark.parametrize("kind", ["chroma", "store"])
+@pytest.mark.parametrize(
+    "text", ["Kafka consumers lag, see ADR-7", "UTF-8 Kafka consumers lag often", "STORY-7: Kafka lags"]
+)
+async def test_a_record_is_known_by_its_key_whatever_its_text_says(kind: str, text: str) -> None:
+    memory = ChromaMemory() if kind == "chroma" else StoreMemory(InMemoryStore())
+    await memory.store_many(
+        [("n1", text, {}), ("docs/ADR-9.md", "The plants need water", {}), ("x", "Nothing here", {})]
+    )
+    before = {result.key: result.score for result in await memory.search_similar("Which Kafka consumers lag?")}
+
+    await memory.store_relationship("n1", "docs/ADR-9.md", "concerns")
+    await memory.store_relationship("n1", "n1", "is")
+    await memory.store_many([("n2", "Kafka consumers lag a lot", {"references": ["docs/ADR-9.md"]})])
+
+    after = {result.key: result.score for result in await memory.search_similar("Which Kafka consumers lag?")}
+    assert after["docs/ADR-9.md"] > before["docs/ADR-9.md"]
+
+
+async def test_two_models_of_one_class_are_told_apart(tmp_path: Path) -> None:
+    await ChromaMemory(tmp_path, spaces={"E10": Fixed(1.0, 0.0)}).store_many(ALIKE)
+    other = Fixed(0.0, 1.0)
+
+    one = await ChromaMemory(tmp_path, spaces={"E10": other}).search_similar("What wilts in the hall?")
+    fresh = ChromaMemory(spaces={"E10": other})
+    await fresh.store_many(ALIKE)
+
+    assert [r.score for r in one] == pytest.approx(
+        [r.score for r in await fresh.search_similar("What wilts in the hall?")]
+    )
+
+
+@pytest.mark.parametrize("vector", [(float("nan"), 0.0), (float("inf"), 0.0)])
+async def test_a_query_that_a_model_makes_nothing_of_is_told(vector: tuple[float, ...]) -> None:
+    class Odd(Fixed):
+        def embed_query(self, text: str) -> list[float]:
+            return list(vector)
+
+    memory = ChromaMemory(embedder=Odd(1.0, 0.0))
+    await memory.store_many(ALIKE)
+
+    with pytest.raises(StoreError, match="one vector of finite numbers"):
+        await memory.search_similar("What wilts in the hall?")
+
+
+async def test_what_other_clients_relate_is_found() -> None:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    one, other = (ChromaMemory(client=client, namespace="related") for _ in range(2))
+    await one.store_many([("n1", "Kafka consumers lag often", {}), ("n2", "The plants need water", {})])
+    before = {result.key: result.score for result in await other.search_similar("Which Kafka consumers lag?")}
+
+    await one.store_relationship("n1", "n2", "concerns")
+
+    after = {result.key: result.score for result in await other.search_similar("Which Kafka consumers lag?")}
+    assert after["n2"] > before["n2"]

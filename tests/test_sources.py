@@ -200,10 +200,12 @@ async def test_constraints_and_adrs_in_the_state_are_found() -> None:
         {"id": "ADR-5", "title": "Row locks for the ledger", "status": "Superseded by ADR-9"},
         {"id": "ADR-5", "title": "Row locks for the ledger", "status": "superseded", "superseded_by": "ADR-9"},
         "# ADR-5: Row locks for the ledger\n\n## Status\n\nSuperseded by ADR-9\n",
+        {"id": "ADR-5", "title": "Row locks for the ledger", "superseded_by": 9},
+        {"id": "ADR-5", "title": "Row locks for the ledger", "superseded_by": ["ADR-9"]},
     ],
 )
 async def test_a_superseded_decision_in_the_state_leads_to_its_successor(old: object) -> None:
-    new = {"id": "ADR-9", "title": "Append only", "status": "accepted", "decision": "Nothing is changed in place."}
+    new = {"id": "ADR-9", "title": "Append only", "superseded_by": "None", "decision": "Nothing is changed in place."}
 
     found = list(
         await ArchitectureSource(None).find(query("Do we take row locks for the ledger?"), {"adrs": [old, new]})

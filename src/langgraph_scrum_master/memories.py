@@ -8,7 +8,6 @@ from typing import Any
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
-from langgraph_scrum_master.shapes import items_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +31,11 @@ class Memory(Plain):
     """All else."""
 
     def __post_init__(self) -> None:
-        freeze(self, "references")
+        for name in ("agent", "session", "created_at"):
+            object.__setattr__(self, name, str(getattr(self, name)))
+        given: Any = self.references
+        listed = (given,) if isinstance(given, str) else sorted(given) if isinstance(given, set) else given
+        object.__setattr__(self, "references", tuple(str(name) for name in listed))
         clamp(self, "importance", 0.0, 1.0)
         clamp(self, "confidence", 0.0, 1.0)
         clamp(self, "observations", 1, None)
@@ -42,11 +45,10 @@ class Memory(Plain):
     @classmethod
     def of(cls, key: str, content: str, metadata: Mapping[str, Any]) -> Memory:
         """The memory that a text with such metadata is."""
-        given = dict(metadata)
-        known: dict[str, Any] = {name: str(given.pop(name, "") or "") for name in ("agent", "session", "created_at")}
-        known["references"] = tuple(str(name) for name in items_of(given.pop("references", ())))
-        known |= {name: given.pop(name) for name in ("importance", "confidence", "observations") if name in given}
-        return cls(key=key, content=content, **known, metadata=given)
+        names = ("agent", "session", "created_at", "references", "importance", "confidence", "observations")
+        known = {name: metadata[name] for name in names if metadata.get(name) is not None}
+        rest = {name: value for name, value in metadata.items() if name not in names}
+        return cls(key=key, content=content, **known, metadata=rest)
 
     def fields(self) -> dict[str, Any]:
         """All but key and content as one dict, without what is empty or as usual."""

@@ -183,7 +183,7 @@ class ChromaMemory(RecordMemory):
 
         book = self._book
         with self._writing:
-            if book.keyed(kind, keys):
+            if book.has(kind, keys):
                 book.mark(kind, keys, LEAVING)
                 self._collection(kind).delete(ids=list(keys))
                 book.remove(kind, keys)
@@ -193,7 +193,7 @@ class ChromaMemory(RecordMemory):
 
         self._book.refresh()
         if self._path is None and self._realm == "shared":
-            self._catch_up(kinds)
+            self._catch_up((*kinds, "relationship"))
         return search(self._book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
     def _catch_up(self, kinds: Sequence[Kind]) -> None:
@@ -253,7 +253,11 @@ class ChromaMemory(RecordMemory):
             if settled := len(pending) + len(leaving):
                 logger.warning("memory.repaired", memory=repr(self), records=settled)
             if not ledger.complete:
+                for record, state in ledger.unfinished:
+                    if state == LEAVING:
+                        self._collection(record.kind).delete(ids=[record.key])
                 self._fill_from_chroma()
+                self._upsert([record for record, state in ledger.unfinished if state == PENDING])
                 ledger.completed()
         except BaseException:
             ledger.close()
@@ -265,7 +269,7 @@ class ChromaMemory(RecordMemory):
         """Write into the ledger what others, or an earlier version, put into Chroma."""
         for kind in kinds:
             found = self._collection(kind).get(include=["documents", "metadatas"])
-            known = {key for _, key in self._book.keyed(kind, found["ids"])}
+            known = self._book.has(kind, found["ids"])
             rows = zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
             records = [_record(kind, *row) for row in rows if row[0] not in known]
             for start in range(0, len(records), BATCH):
@@ -343,10 +347,11 @@ def _well_formed(record: Record) -> Record:
 
 def _refuse_unknown_spaces(models: Mapping[str, Embedder]) -> None:
     # As in rank/spaces, which is too much to load here.
-    known = [f"E{i}" for i in range(2, 14)]
+    known = [f"E{i}" for i in range(5, 14)]
+    hints = {"E1": "give the model of E1 as `embedder`"} | dict.fromkeys(("E2", "E3", "E4"), "it counts nothing")
     for space, model in models.items():
         if space not in known:
-            hint = "give the model of E1 as `embedder`" if space == "E1" else f"it must be among {known}"
+            hint = hints.get(space, f"it must be among {known}")
             raise ConfigError(f"spaces has a model for {space!r}: {hint}")
         if not (hasattr(model, "embed_documents") and hasattr(model, "embed_query")):
             raise ConfigError(

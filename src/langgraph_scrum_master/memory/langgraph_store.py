@@ -16,12 +16,12 @@ from langgraph_scrum_master.memory.records import (
     Record,
     RecordMemory,
     linked,
-    name_of,
+    names_of,
     session_of,
 )
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
-from langgraph_scrum_master.shapes import read, well_formed
+from langgraph_scrum_master.shapes import well_formed
 from langgraph_scrum_master.text.references import canonical
 
 T = TypeVar("T")
@@ -95,7 +95,10 @@ class StoreMemory(RecordMemory):
             [record.text for record in found],
             embedder_for("static"),
             sessions=[session_of(record) for record in found],
-            linked=[[*linked(record), *related.get(name_of(record), ())] for record in found],
+            linked=[
+                [*linked(record), *(other for name in names_of(record) for other in related.get(name, ()))]
+                for record in found
+            ],
             keys=[record.key for record in found],
         )
         return sorted(zip(found, scores, strict=True), key=lambda pair: (-pair[1], pair[0].key))
@@ -103,11 +106,11 @@ class StoreMemory(RecordMemory):
     def _related(self) -> dict[str, list[str]]:
         """What relationships link each name with."""
         found: dict[str, list[str]] = {}
-        for item in self._own("relationship", self._store.search(self.labels("relationship"), limit=MOST)):
-            data = item.value.get("data")
-            one, other = (canonical(str(read(data, end))) for end in ("source", "target"))
-            found.setdefault(one, []).append(other)
-            found.setdefault(other, []).append(one)
+        for record in self._list_all("relationship"):
+            one, other = (canonical(str(record.data.get(end))) for end in ("source", "target"))
+            if one != other:
+                found.setdefault(one, []).append(other)
+                found.setdefault(other, []).append(one)
         return found
 
     def _nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:

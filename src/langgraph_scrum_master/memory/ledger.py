@@ -39,12 +39,13 @@ VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS records(
-    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, session TEXT NOT NULL, position INTEGER NOT NULL,
-    created REAL NOT NULL, own INTEGER NOT NULL, state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL,
-    context BLOB NOT NULL, links BLOB NOT NULL, meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL,
-    UNIQUE(kind, key));
+    id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL, session TEXT NOT NULL,
+    position INTEGER NOT NULL, created REAL NOT NULL, own INTEGER NOT NULL, alias INTEGER NOT NULL,
+    state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL, context BLOB NOT NULL, links BLOB NOT NULL,
+    meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
 CREATE INDEX IF NOT EXISTS by_session ON records(session, position);
-CREATE INDEX IF NOT EXISTS by_own ON records(own);
+CREATE INDEX IF NOT EXISTS by_own ON records(own) WHERE own != 0;
+CREATE INDEX IF NOT EXISTS by_alias ON records(alias);
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
 CREATE TABLE IF NOT EXISTS tally(name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
@@ -79,10 +80,20 @@ class Ledger:
             self._db.execute("PRAGMA page_size = 16384")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
+            self.unfinished: list[tuple[Record, int]] = []
+            """What a ledger of another version had not settled with Chroma, with its state."""
             if self._db.one("PRAGMA user_version")[0] != VERSION:
+                self.unfinished = self._unfinished()
                 self._db.run(*(f"DROP TABLE IF EXISTS {table}" for table in _TABLES))
             self._db.run(_SCHEMA, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}")
             self._load()
+
+    def _unfinished(self) -> list[tuple[Record, int]]:
+        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
+        if not columns.issuperset(("kind", "key", "text", "data", "state")):
+            return []
+        found = self._db.execute("SELECT kind, key, text, data, state FROM records WHERE state != ?", (DONE,))
+        return [(_record(*row), state) for *row, state in found]
 
     @property
     def complete(self) -> bool:
@@ -153,8 +164,8 @@ class Ledger:
             made, meanings = vectors()
             self._refuse_other_lengths(made)
             self._db.executemany(
-                "INSERT INTO records(kind, key, text, data, session, position, created, own, features, vector, context,"
-                " meaning, state, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, x'')",
+                "INSERT INTO records(kind, key, text, data, session, position, created, own, alias, features, vector,"
+                " context, meaning, state, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, x'')",
                 [
                     (
                         record.kind,
@@ -164,6 +175,7 @@ class Ledger:
                         *place,
                         _created(record),
                         each.own,
+                        each.alias,
                         each.pack(),
                         packed_vector(vector),
                         packed_vector(meaning),
@@ -190,6 +202,7 @@ class Ledger:
         with self._transaction():
             places = [place for key in keys if (place := self._take_out(kind, key))]
             self._put_in_context(places)
+            self._links.renew((), self._lost)
             self._save()
 
     def unsettled(self, state: int) -> list[tuple[Record, Array]]:
@@ -199,6 +212,10 @@ class Ledger:
     def every(self, kind: Kind) -> list[tuple[Record, Array]]:
         """All records of a kind, with their vectors."""
         return self._with_vectors("kind = ? AND state != ?", kind, LEAVING)
+
+    def has(self, kind: Kind, keys: Sequence[str]) -> set[str]:
+        """Which of these keys are taken, also by a record that is to leave."""
+        return {key for (key,) in self._db.among("SELECT key FROM records WHERE kind = ? AND key IN ({})", keys, kind)}
 
     def keyed(self, kind: Kind, keys: Sequence[str]) -> list[tuple[int, str]]:
         """The numbers of these records, with their keys."""
@@ -233,7 +250,8 @@ class Ledger:
 
     def named(self, names: Sequence[int]) -> list[int]:
         """The records that are known by these names."""
-        return [i for (i,) in self._db.among("SELECT id FROM records WHERE own IN ({})", names)]
+        queries = ("own != 0 AND own IN ({})", "alias IN ({})")
+        return [i for where in queries for (i,) in self._db.among(f"SELECT id FROM records WHERE {where}", names)]
 
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
@@ -330,7 +348,7 @@ class Ledger:
             self._tally.count(features, -1)
             self._lexicon.take_out(number, kind, features)
         else:
-            self._links.renew((), lost=self._links.take_out(number))
+            self._lost |= self._links.take_out(number)
         self.modelled.take_out(number)
         self._db.execute("DELETE FROM records WHERE id = ?", (number,))
         return session, position
@@ -346,13 +364,15 @@ class Ledger:
         searched = [pair for pair in zip(rows, features, strict=True) if pair[0][1].kind in SEARCHED]
         self._lexicon.add((number, record.kind, record.text, each) for (number, record), each in searched)
         linked = self._links.add((number, record) for number, record in rows if record.kind not in SEARCHED)
-        self._links.renew({*linked, *(each.own for _, each in searched)})
+        own = {name for _, each in searched for name in (each.own, each.alias)} - {0}
+        self._links.renew({*linked, *own}, self._lost)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             self._waiting: dict[str, int] = {}
+            self._lost: set[int] = set()
             self._rows, self._numbers = {}, {}
             try:
                 self.refresh()

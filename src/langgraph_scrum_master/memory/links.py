@@ -12,25 +12,25 @@ from langgraph_scrum_master.rank.features import number
 from langgraph_scrum_master.text.references import canonical
 
 MOST_LINKS = 50
-"""Links of a record that count, the newest."""
+"""Links of a name that count, the newest."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS edges(one INTEGER NOT NULL, other INTEGER NOT NULL, record INTEGER NOT NULL);
-CREATE INDEX IF NOT EXISTS by_end ON edges(one);
+CREATE INDEX IF NOT EXISTS by_end ON edges(one, record);
 CREATE INDEX IF NOT EXISTS by_record ON edges(record);
 """
 
 
 class Links:
-    """Relationships as edges between names; each record has those of its own name at hand, in its row."""
+    """Relationships as edges between names; each record has those of its own names at hand, in its row."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
     def add(self, rows: Iterable[tuple[int, Record]]) -> set[int]:
         """Take in these relationships; gives the names that they link."""
-        edges = [(*sorted(_ends(record)), row) for row, record in rows]
-        both = [edge for one, other, row in edges for edge in ((one, other, row), (other, one, row))]
+        edges = [(*_ends(record), row) for row, record in rows]
+        both = [edge for one, other, row in edges if one != other for edge in ((one, other, row), (other, one, row))]
         self._db.executemany("INSERT INTO edges VALUES (?, ?, ?)", both)
         return {one for one, _, _ in both}
 
@@ -42,15 +42,23 @@ class Links:
 
     def renew(self, names: Iterable[int], lost: Iterable[int] = ()) -> None:
         """Write the links of these names, and of those that lost some, into the rows of the records known by them."""
-        linked: dict[int, list[int]] = {name: [] for name in lost}
-        wanted = sorted({*names, *linked})
-        for one, other in self._db.among("SELECT one, other FROM edges WHERE one IN ({}) ORDER BY record DESC", wanted):
-            others = linked.setdefault(one, [])
-            if other not in others and len(others) < MOST_LINKS:
-                others.append(other)
+        linked = {
+            one for (one,) in self._db.among("SELECT DISTINCT one FROM edges WHERE one IN ({})", sorted(set(names)))
+        }
+        changed = sorted({*linked, *lost})
+        records = {
+            row
+            for column in ("own", "alias")
+            for row in self._db.among(f"SELECT id, own, alias FROM records WHERE {column} IN ({{}})", changed)
+        }
         self._db.executemany(
-            "UPDATE records SET links = ? WHERE own = ?", [(_packed(others), name) for name, others in linked.items()]
+            "UPDATE records SET links = ? WHERE id = ?",
+            [(_packed([*self._of(own), *self._of(alias)]), record) for record, own, alias in sorted(records)],
         )
+
+    def _of(self, name: int) -> list[int]:
+        query = "SELECT other FROM edges WHERE one = ? ORDER BY record DESC LIMIT ?"
+        return [other for (other,) in self._db.execute(query, (name, MOST_LINKS))] if name else []
 
 
 def _ends(record: Record) -> tuple[int, int]:
@@ -58,4 +66,4 @@ def _ends(record: Record) -> tuple[int, int]:
 
 
 def _packed(names: Sequence[int]) -> bytes:
-    return np.array(names, dtype="<u4").tobytes()
+    return np.array(list(dict.fromkeys(names)), dtype="<u4").tobytes()

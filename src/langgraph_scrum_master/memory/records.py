@@ -112,7 +112,8 @@ class RecordMemory(ABC):
         return pattern.id
 
     async def store_relationship(self, source: str, target: str, relation: str) -> None:
-        """Keep that two things are related."""
+        """Keep that two things are related, by their keys or by the names they have in texts."""
+        source, target, relation = str(source), str(target), str(relation)
         data = {"source": source, "target": target, "relation": relation}
         key = f"relationship:{digest(source, relation, target)}"
         await self.put([Record(kind="relationship", key=key, text=f"{source} {relation} {target}", data=data)])
@@ -174,15 +175,15 @@ def session_of(record: Record) -> str:
     return "" if session is None else well_formed(str(session))
 
 
-def name_of(record: Record) -> str:
-    """What others refer to the record by: the name in its heading, or else its key."""
-    return own_reference(record.text) or canonical(record.key)
+def names_of(record: Record) -> tuple[str, str]:
+    """What others refer to the record by: the name in its heading, and its key."""
+    return own_reference(record.text), canonical(record.key)
 
 
 def linked(record: Record) -> list[str]:
     """What else a record says it refers to: the records that it lists, by the names they have in texts."""
     listed = [str(name) for field in ("references", "artifact_ids") for name in items_of(record.data.get(field))]
-    return [reference for name in listed for reference in (references(name) or [canonical(name)])]
+    return [reference for name in listed for reference in (canonical(name), *references(name))]
 
 
 def _memory(key: str, content: str, metadata: Mapping[str, Any]) -> Record:

@@ -14,6 +14,7 @@ from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, static_model
 from langgraph_scrum_master.rank.features import (
+    ALIAS,
     CAUSAL,
     FAMILY,
     FILLED,
@@ -27,7 +28,11 @@ from langgraph_scrum_master.rank.features import (
     number,
     vocabulary,
 )
-from langgraph_scrum_master.text.references import family, references
+from langgraph_scrum_master.text.references import besides, family, references
+from langgraph_scrum_master.text.terms import words
+
+LITTLE_ELSE = 2
+"""Words beside the name of a record up to which a query is about that record."""
 
 MOST_ASKED = 48
 """Words and tokens of a query that are compared one by one, the rarest."""
@@ -56,8 +61,10 @@ class Asked:
         model = static_model() or embedder
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
-        self.families = np.array([number(family(name)) for name in references(text)], dtype="int64")
-        """What kinds of record it names."""
+        named = references(text)
+        about = len(words(besides(text))) <= LITTLE_ELSE if named else False
+        self.families = {number(family(name)): family(name) for name in named} if about else {}
+        """What kinds of record it is about: those that it names, if it says little else."""
         self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
         """Its vectors by the models that were put in the place of spaces."""
         self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
@@ -108,6 +115,11 @@ class Candidates:
     def own(self) -> Array:
         """What each is referred to by, or 0."""
         return self._heads[:, OWN]
+
+    @property
+    def aliases(self) -> Array:
+        """What each is kept under, or 0."""
+        return self._heads[:, ALIAS]
 
     @property
     def families(self) -> Array:
@@ -192,7 +204,14 @@ class Ragged:
         """The lists with more in each, given in a row of bytes, with how many bytes are whose."""
         others = Ragged(np.frombuffer(packed, dtype=self.flat.dtype), np.array(sizes) // self.flat.itemsize)
         order = np.argsort(np.concatenate([self.owner, others.owner]), kind="stable")
-        return Ragged(np.concatenate([self.flat, others.flat])[order], self._lengths + others._lengths)
+        flat, owner = (
+            np.concatenate([self.flat, others.flat])[order],
+            np.repeat(np.arange(len(sizes)), self._lengths + others._lengths),
+        )
+        # Each once.
+        _, first = np.unique(np.stack([owner, flat.astype("int64")]), axis=1, return_index=True)
+        first.sort()
+        return Ragged(flat[first], np.bincount(owner[first], minlength=len(sizes)))
 
     def held(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
         """The weights of the wanted that each list holds, added up."""
@@ -216,7 +235,7 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
         (ids,) = embedder.token_ids([text])
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return units(np.asarray([embedder.embed_query(text)], dtype="float32"))[0]
+    return _checked([embedder.embed_query(text)], 1)[0]
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
@@ -228,13 +247,20 @@ def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -
 
 def unit_vectors(texts: Sequence[str], embedder: Embedder) -> Array:
     """A unit vector for each text, as the embedder makes it."""
-    made = np.asarray(embedder.embed_documents(list(texts)), dtype="float32")
-    if made.ndim != 2 or len(made) != len(texts) or not np.isfinite(made).all():
+    return _checked(embedder.embed_documents(list(texts)), len(texts))
+
+
+def _checked(made: object, count: int) -> Array:
+    try:
+        vectors = np.asarray(made, dtype="float64")
+    except (TypeError, ValueError):
+        vectors = np.zeros(0)
+    if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
         raise StoreError(
-            f"the embedder must give one vector of finite numbers per text, all of one length, got {made.shape} for "
-            f"{len(texts)} texts"
+            f"the embedder must give one vector of finite numbers per text, all of one length, got {vectors.shape} for "
+            f"{count} texts"
         )
-    return units(made)
+    return units(vectors).astype("float32")
 
 
 def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:

@@ -13,7 +13,15 @@ from zlib import crc32
 import numpy as np
 
 from langgraph_scrum_master.rank.embedders import LOOKED_AT, static_model
-from langgraph_scrum_master.text.references import canonical, family, identifiers, names, own_reference, references
+from langgraph_scrum_master.text.references import (
+    canonical,
+    containers,
+    family,
+    identifiers,
+    names,
+    own_reference,
+    references,
+)
 from langgraph_scrum_master.text.terms import stem, words
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -50,7 +58,9 @@ class Features:
     identifiers: Array
     references: Array
     own: int
-    """What others refer to it by; 0 if it has no such name."""
+    """What others refer to it by, as its heading says; 0 if it has no such name."""
+    alias: int
+    """What it is kept under; 0 if it is not kept."""
     family: int
     """What kind of record it is by that name; 0 if that does not tell."""
     causal: int
@@ -71,7 +81,8 @@ class Features:
     def pack(self) -> bytes:
         """All of it as bytes."""
         parts = [getattr(self, name).astype(kind).tobytes() for name, kind in _PARTS]
-        head = np.array([self.own, self.family, self.causal, self.size, self.filled, *map(len, parts)], dtype="<u4")
+        fixed = (self.own, self.alias, self.family, self.causal, self.size, self.filled)
+        head = np.array([*fixed, *map(len, parts)], dtype="<u4")
         return b"".join((head.tobytes(), *parts))
 
     @classmethod
@@ -79,16 +90,16 @@ class Features:
         """What `pack` made the bytes from."""
         (head,) = heads([packed])
         parts = {name: column([packed], head[None, :], name) for name, _ in _PARTS}
-        own, family, causal, size = head[:4].tolist()
-        return cls(**parts, own=own, family=family, causal=causal, size=size)
+        own, alias, family, causal, size = head[:5].tolist()
+        return cls(**parts, own=own, alias=alias, family=family, causal=causal, size=size)
 
 
-OWN, FAMILY, CAUSAL, SIZE, FILLED = range(5)
+OWN, ALIAS, FAMILY, CAUSAL, SIZE, FILLED = range(6)
 """Columns of `heads`."""
 
 
 def heads(packed: Sequence[bytes]) -> Array:
-    """A row of numbers for each: its name and family, whether it tells causes, its size, and how long each part is."""
+    """A row of numbers for each: its names and family, whether it tells causes, its size, how long each part is."""
     joined = b"".join([each[: 4 * _HEAD] for each in packed])
     return np.frombuffer(joined, dtype="<u4").reshape(len(packed), _HEAD).astype("int64")
 
@@ -120,7 +131,7 @@ _PARTS = (
     ("references", "<u4"),
 )
 _NAMES = [name for name, _ in _PARTS]
-_FIXED = 5
+_FIXED = 6
 _HEAD = _FIXED + len(_PARTS)
 
 
@@ -149,8 +160,10 @@ def features_of(
 
 def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: str) -> Features:
     stems = Counter(stem(word) for word in words(text))
-    own = own_reference(text) or canonical(key)
-    known = {number(name) for name in (*references(text), *linked)} - {number(own)}
+    own, alias = own_reference(text), canonical(key)
+    kind = family(own) or family(alias)
+    inside = (*containers(own), *containers(alias))
+    known = {number(name) for name in (*references(text), *linked, *inside)} - {number(own), number(alias)}
     return Features(
         terms=_numbers(stems),
         counts=np.array([min(MOST_COUNTED, count) for count in stems.values()], dtype="u1"),
@@ -160,7 +173,8 @@ def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: s
         identifiers=_numbers(stem(part) for part in identifiers(text)),
         references=np.array(sorted(known), dtype="<u4"),
         own=number(own) if own else 0,
-        family=number(kind) if (kind := family(own)) else 0,
+        alias=number(alias) if alias else 0,
+        family=number(kind) if kind else 0,
         causal=bool(_TELLS_CAUSE.search(text)) + 2 * bool(_TELLS_EFFECT.search(text)),
         size=size,
     )

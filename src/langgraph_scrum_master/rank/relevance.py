@@ -42,7 +42,7 @@ it does.
 """
 
 ANOTHER = 0.25
-"""What is left of the agreement of a record of a kind that the query names, if it is another one."""
+"""What is left of the agreement of a record of the kind that the query is about, if it is another one."""
 
 SHORT = 250
 """Characters from which a text is understood by itself: a longer one needs less support."""
@@ -183,13 +183,15 @@ _FAR = 1 << 40
 
 def _citations(total: Array, candidates: Candidates) -> Array:
     added = np.zeros_like(total)
-    if not candidates.own.any() or not len(candidates.references.flat):
+    if not len(candidates.references.flat):
         return added
     best = np.argsort(-total, kind="stable")[:CITING]
     citing, cited = candidates.references.owner, candidates.references.flat.astype("int64")
     several = np.bincount(citing, minlength=len(total))
     by_name: dict[int, float] = {}
-    chosen = np.isin(citing, best) & np.isin(cited, candidates.own)
+    there = np.isin(cited, candidates.own) | np.isin(cited, candidates.aliases)
+    chosen = np.isin(citing, best) & there
     for i, name in zip(citing[chosen].tolist(), cited[chosen].tolist(), strict=True):
         by_name[name] = by_name.get(name, 0.0) + CITED * float(total[i]) / float(several[i]) ** 0.5
-    return np.array([by_name.get(name, 0.0) for name in candidates.own.tolist()])
+    names = zip(candidates.own.tolist(), candidates.aliases.tolist(), strict=True)
+    return np.array([sum(by_name.get(name, 0.0) for name in {own, alias} - {0}) for own, alias in names])

@@ -9,7 +9,7 @@ from pathlib import Path
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of, truthy
+from langgraph_scrum_master.shapes import fields_text, items_of, read, truthy
 from langgraph_scrum_master.sources.scoring import Piece, scored
 from langgraph_scrum_master.text.adr import Adr, parse_adr
 
@@ -55,16 +55,29 @@ def _listed(held: object) -> Sequence[object]:
 
 
 def _read_entry(entry: object, key: str, place: str) -> tuple[str, Adr]:
-    name = text_of(read(entry, "id"))
+    name, title = _said(entry, "id"), _said(entry, "title")
     text = entry if isinstance(entry, str) else fields_text(entry)
     adr = parse_adr(text, key.replace("_", " "))
-    number = adr.number or parse_adr("", name).number
-    by = text_of(read(entry, "superseded_by"))
-    told = (f"superseded by {by}" if by else "", text_of(read(entry, "status")).lower(), adr.status)
-    adrs = [replace(adr, status=status, text=text, number=number) for status in told if status] or [adr]
+    numbers = (parse_adr("", each).number for each in (name, _said(entry, "number"), title))
+    # Constraints have numbers of their own.
+    number = next(filter(None, (*numbers, adr.number)), "") if "constraint" not in key else ""
+    by = _said(entry, "superseded_by")
+    told = (f"superseded by {by}" if by else "", _said(entry, "status").lower(), adr.status)
     # If it is told twice, what speaks against it counts.
-    found = next((each for each in adrs if not each.in_force), adrs[0])
-    return f"state:{name or place}", replace(found, title=text_of(read(entry, "title")) or adr.title, text=text)
+    statuses = [status for status in told if status]
+    status = next((each for each in statuses if not replace(adr, status=each).in_force), (statuses or [""])[0])
+    return f"state:{name or place}", replace(adr, title=title or adr.title, text=text, number=number, status=status)
+
+
+def _said(entry: object, name: str) -> str:
+    """What a field says, of a list its first; nothing if it says that there is nothing."""
+    value = read(entry, name)
+    value = next(iter(items_of(value)), value) if items_of(value) else value
+    said = "" if value is None or isinstance(value, bool | dict | list | tuple) else str(value).strip()
+    return "" if said.lower() in _NOTHING else said
+
+
+_NOTHING = ("none", "null", "n/a", "na", "-", "no")
 
 
 def _in_force(adrs: Sequence[tuple[str, Adr]]) -> list[Piece]:

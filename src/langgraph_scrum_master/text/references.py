@@ -15,7 +15,7 @@ _CODE = re.compile(
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
-_ENDS_NAME = re.compile(r"\s*(?:[:>|—–]|- |$)")
+_ENDS_NAME = re.compile(r"\s*(?:[:>|—–]|- )")
 
 _HEADING = 60
 """Characters of a text's first line in which its own name stands."""
@@ -50,8 +50,20 @@ def family(reference: str) -> str:
 
 def canonical(name: str) -> str:
     """What a record is known by, given a key or a name of it: `ADR-007` as `adr:7`, anything else in lower case."""
-    found = _RECORD.match(name.strip())
+    found = _RECORD.fullmatch(name.strip())
     return _reference(found) if found else name.strip().lower()
+
+
+def containers(reference: str) -> list[str]:
+    """What a record is a part of by its number: `fr:3.1` of `fr:3`."""
+    kind, _, number = reference.partition(":")
+    parts = number.split(".") if family(reference) else []
+    return [f"{kind}:{'.'.join(parts[:end])}" for end in range(1, len(parts))]
+
+
+def besides(text: str) -> str:
+    """The text without the records that it names."""
+    return _RECORD.sub(" ", text)
 
 
 def names(text: str) -> list[str]:

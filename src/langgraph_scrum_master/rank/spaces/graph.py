@@ -8,19 +8,33 @@ from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.spaces.space import Space
 
+RECORDS = frozenset(
+    ("story", "epic", "issue", "task", "ticket", "requirement", "decision", "feature", "pr", "adr", "rfc", "fr", "nfr")
+)
+"""Kinds of record that every project has."""
+
+SEVERAL = 3
+"""Records of another kind that there must be for it to be one."""
+
 
 def strengths(asked: Asked, candidates: Candidates) -> Array:
     """The share of the records named in the query that the text names, or is."""
     wanted = _wanted(asked)
     named = candidates.references.held(wanted, np.ones(len(wanted)))
-    own = np.isin(candidates.own, wanted)
+    own = np.isin(candidates.own, wanted) | np.isin(candidates.aliases, wanted)
     return np.minimum(1.0, named / len(wanted) + own)
 
 
 def others(asked: Asked, candidates: Candidates) -> Array:
-    """Which texts are a record of a kind that the query names, but another one, and do not name it either."""
-    of_kind = np.isin(candidates.families, asked.families)
+    """Which texts are a record of the kind that the query is about, but another one, and do not name it either."""
+    kinds = [kind for kind, name in asked.families.items() if name in RECORDS or _several(candidates, kind)]
+    of_kind = np.isin(candidates.families, kinds)
     return of_kind & (strengths(asked, candidates) == 0) if of_kind.any() else of_kind
+
+
+def _several(candidates: Candidates, kind: int) -> bool:
+    # SHA-1 and SHA-256 are no records of a project, PAY-1, PAY-2 and PAY-3 are.
+    return len(np.unique(candidates.own[candidates.families == kind])) >= SEVERAL
 
 
 def _wanted(asked: Asked) -> Array:
