@@ -31,8 +31,8 @@ from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
 DONE, PENDING, LEAVING = 0, 1, 2
 """Whether Chroma has the record, is to get it, or is to lose it."""
 
-MOST_REMEMBERED = 8_192
-"""Records that are kept at hand as they were read, until somebody writes."""
+MOST_REMEMBERED = 16_384
+"""Records that are kept at hand as they were read, about 2 kB each, until somebody writes."""
 
 VERSION = 2
 """Of what is written here; a ledger of another version is made anew from what is in Chroma."""

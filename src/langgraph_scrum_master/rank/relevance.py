@@ -169,11 +169,12 @@ def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     number = [sessions.setdefault(candidate.session, len(sessions)) for candidate in candidates.found]
     place = np.array(number, dtype="int64") * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
+    ordered = place[order]
     needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (np.array(number) >= 0)
     total, support = own.copy(), own * (own / whole / STRONG) ** 2
     for off, share in NEIGHBOURS:
         for wanted in (place - off, place + off):
-            at = order[np.minimum(np.searchsorted(place[order], wanted), len(order) - 1)]
+            at = order[np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)]
             total += needs * share * np.where(place[at] == wanted, support[at], 0.0)
     return total
 
@@ -183,15 +184,17 @@ _FAR = 1 << 40
 
 def _citations(total: Array, candidates: Candidates) -> Array:
     added = np.zeros_like(total)
-    if not len(candidates.references.flat):
-        return added
-    best = np.argsort(-total, kind="stable")[:CITING]
     citing, cited = candidates.references.owner, candidates.references.flat.astype("int64")
+    if not len(cited):
+        return added
+    best = np.zeros(len(total), dtype=bool)
+    best[np.argsort(-total, kind="stable")[:CITING]] = True
     several = np.bincount(citing, minlength=len(total))
+    followed = best[citing]
     by_name: dict[int, float] = {}
-    there = np.isin(cited, candidates.own) | np.isin(cited, candidates.aliases)
-    chosen = np.isin(citing, best) & there
-    for i, name in zip(citing[chosen].tolist(), cited[chosen].tolist(), strict=True):
+    for i, name in zip(citing[followed].tolist(), cited[followed].tolist(), strict=True):
         by_name[name] = by_name.get(name, 0.0) + CITED * float(total[i]) / float(several[i]) ** 0.5
-    names = zip(candidates.own.tolist(), candidates.aliases.tolist(), strict=True)
-    return np.array([sum(by_name.get(name, 0.0) for name in {own, alias} - {0}) for own, alias in names])
+    for names in (candidates.own, np.where(candidates.aliases == candidates.own, 0, candidates.aliases)):
+        for i in np.flatnonzero(np.isin(names, list(by_name))).tolist() if by_name else ():
+            added[i] += by_name[int(names[i])]
+    return added
