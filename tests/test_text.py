@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -27,6 +30,28 @@ def test_more_text_never_counts_fewer_tokens(start: str, rest: str) -> None:
 )
 def test_the_estimate_is_near_what_tokenizers_make(text: str, low: int, high: int) -> None:
     assert low <= estimate_tokens(text) <= high
+
+
+ROOT = Path(__file__).parent.parent
+PAGES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+MODULES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "src").rglob("*.py"))]
+KINDS = {
+    "prose": "\n".join(line for page in PAGES for line in page.splitlines() if line[:1].isalpha()),
+    "Markdown": "\n".join(PAGES),
+    "code": "\n".join(MODULES),
+    "JSON": json.dumps(
+        [{"key": f"page-{i}", "lines": page.splitlines(), "size": 17 * i} for i, page in enumerate(PAGES)]
+    ),
+    **json.loads((Path(__file__).parent / "scripts.json").read_text(encoding="utf-8")),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_estimate_is_near_o200k_and_hardly_under_it(kind: str) -> None:
+    openai = pytest.importorskip("rs_bpe.bpe").openai
+    exact = openai.o200k_base().count(KINDS[kind])
+
+    assert 0.95 * exact <= estimate_tokens(KINDS[kind]) <= 1.2 * exact
 
 
 @given(st.text(), st.integers(0, 40))
