@@ -513,3 +513,18 @@ def test_the_fields_of_a_memory_are_read_as_they_were_meant(
     metadata: dict[str, Any], name: str, expected: object
 ) -> None:
     assert getattr(Memory.of("k", "text", metadata), name) == expected
+
+
+async def test_a_result_says_why_it_was_found(memory: RecordMemory) -> None:
+    await memory.store_many([("keys", "We keep idempotency keys in Redis.", {}), ("lunch", "Lunch is at noon.", {})])
+
+    best, other = await memory.search_similar("Where are the idempotency keys of ADR-7 kept?")
+
+    assert {"E1", "E6", "E8", "E12"} <= best.strengths.keys() <= {f"E{i}" for i in range(1, 14)}
+    assert all(0 <= strength <= 1 for strength in best.strengths.values())
+    assert best.strengths["E6"] > other.strengths["E6"]
+    assert 8.5 >= best.weighted_agreement > other.weighted_agreement >= 0
+    assert best.weighted_agreement == pytest.approx(
+        sum(strength * (0.5 if space in ("E8", "E9", "E11") else 1) for space, strength in best.strengths.items()),
+        abs=0.01,
+    )

@@ -78,8 +78,8 @@ def test_a_cause_is_no_effect() -> None:
 
 
 def test_a_space_that_the_query_says_nothing_for_does_not_count() -> None:
-    _, plain = agreement(*compared("which store do we take", "Redis"))
-    _, named = agreement(*compared("which store does Maria take for parse_id, and why, see ADR-7", "Redis"))
+    _, plain, _ = agreement(*compared("which store do we take", "Redis"))
+    _, named, _ = agreement(*compared("which store does Maria take for parse_id, and why, see ADR-7", "Redis"))
 
     assert (plain, named) == (5.5, 8.5)
 
@@ -110,7 +110,7 @@ def test_strengths_and_scores_run_from_0_to_1_for_any_text(query: str, found: li
             assert values.shape == (len(found),)
             assert np.all((values >= 0) & (values <= 1 + 1e-6)), space.name
 
-    assert all(0 <= score <= 1 for score in relevance(query, found, embedder_for("static")))
+    assert all(0 <= match.score <= 1 for match in relevance(query, found, embedder_for("static")))
 
 
 @given(st.text(max_size=200))
@@ -136,5 +136,5 @@ def test_a_lone_match_scores_as_well_in_a_small_memory_as_in_a_large_one() -> No
     (alone,) = relevance("Where are idempotency keys kept?", [match], embedder_for("static"))
     among = relevance("Where are idempotency keys kept?", [match, *others], embedder_for("static"))
 
-    assert alone >= 0.7
-    assert among[0] >= 0.7 > max(among[1:])
+    assert alone.score >= 0.7
+    assert among[0].score >= 0.7 > max(match.score for match in among[1:])

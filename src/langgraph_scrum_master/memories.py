@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
@@ -60,6 +61,17 @@ class Memory(Plain):
         return {**self.metadata, **{name: value for name, value in told.items() if value != ()}}
 
 
+class Match(NamedTuple):
+    """How well a text serves a query, and why."""
+
+    score: float
+    """Calibrated: at 0.7 it earns its tokens."""
+    strengths: Mapping[str, float] = MappingProxyType({})
+    """Its own likeness in each space that had something to say."""
+    agreement: float = 0.0
+    """Those together, each by the weight of its space, up to 8.5."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResult(Plain):
     """A memory found again. Scores run from 0 to 1, higher is better."""
@@ -68,6 +80,10 @@ class MemoryResult(Plain):
     content: str
     score: float
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
+    strengths: dict[str, float] = field(default_factory=dict, hash=False)
+    """Why it was found: how like the query it is in each space that had something to say, E1 to E13."""
+    weighted_agreement: float = 0.0
+    """Those together, each by the weight of its space, up to 8.5."""
 
     @property
     def memory(self) -> Memory:

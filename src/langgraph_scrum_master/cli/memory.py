@@ -28,6 +28,7 @@ Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: st
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SHOWN = 5
+_STRONGEST = 3
 
 
 @memory.command()
@@ -82,9 +83,11 @@ def search(
     if as_json:
         typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
         return
-    table = Table("score", "key", "text", box=None)
+    table = Table("score", "key", "text", "alike most in", box=None)
     for result in found:
-        table.add_row(f"{result.score:.2f}", Text(result.key), Text(" ".join(result.content.split())[:80]))
+        strongest = sorted(result.strengths.items(), key=lambda pair: -pair[1])[:_STRONGEST]
+        why = ", ".join(f"{space} {strength:.2f}" for space, strength in strongest if strength)
+        table.add_row(f"{result.score:.2f}", Text(result.key), Text(" ".join(result.content.split())[:80]), why)
     Console().print(table if found else "The memory is empty.")
 
 

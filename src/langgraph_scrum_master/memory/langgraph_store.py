@@ -90,7 +90,7 @@ class StoreMemory(RecordMemory):
     def _ranked_here(self, kinds: Sequence[Kind], query: str, limit: int) -> list[Ranked]:
         found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
         related = self._related() if found else {}
-        scores = relevance(
+        matches = relevance(
             query,
             [record.text for record in found],
             embedder_for("static"),
@@ -101,7 +101,8 @@ class StoreMemory(RecordMemory):
             ],
             keys=[record.key for record in found],
         )
-        return sorted(zip(found, scores, strict=True), key=lambda pair: (-pair[1], pair[0].key))
+        ranked = [Ranked(record, match) for record, match in zip(found, matches, strict=True)]
+        return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))
 
     def _related(self) -> dict[str, list[str]]:
         """What relationships link each name with."""

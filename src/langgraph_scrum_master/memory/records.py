@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import structlog
 
@@ -16,6 +16,7 @@ from langgraph_scrum_master.memories import (
     Decision,
     DecisionFilter,
     DecisionResult,
+    Match,
     Memory,
     MemoryResult,
     PatternResult,
@@ -57,8 +58,11 @@ class Record:
     data: dict[str, Any]
 
 
-Ranked: TypeAlias = tuple[Record, float]
-"""A record and how well it serves the query, from 0 to 1."""
+class Ranked(NamedTuple):
+    """A record, and how well it serves a query."""
+
+    record: Record
+    match: Match
 
 
 class RecordMemory(ABC):
@@ -121,8 +125,15 @@ class RecordMemory(ABC):
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
         return [
-            MemoryResult(key=record.key, content=record.text, score=score, metadata=_metadata(record))
-            for record, score in await self._ranked(SEARCHED, query, k=max(0, k))
+            MemoryResult(
+                key=record.key,
+                content=record.text,
+                score=match.score,
+                metadata=_metadata(record),
+                strengths=dict(match.strengths),
+                weighted_agreement=match.agreement,
+            )
+            for record, match in await self._ranked(SEARCHED, query, k=max(0, k))
         ]
 
     async def search_decisions(
@@ -131,8 +142,8 @@ class RecordMemory(ABC):
         """The decisions that pass the filter and fit the query best."""
         ranked = await self._ranked(("decision",), query, CANDIDATES if filters is None else EVERY)
         found = [
-            DecisionResult(decision=decision, similarity=score)
-            for record, score in ranked
+            DecisionResult(decision=decision, similarity=match.score)
+            for record, match in ranked
             if (decision := _decoded(Decision, record)) and (filters is None or filters.accepts(decision))
         ]
         return found[:k]
@@ -150,10 +161,10 @@ class RecordMemory(ABC):
         if query.strip():
             ranked = await self._ranked(("pattern",), query, CANDIDATES if pattern_type is None else EVERY)
         else:
-            ranked = [(record, 1.0) for record in await self.list_all("pattern")]
+            ranked = [Ranked(record, Match(1.0)) for record in await self.list_all("pattern")]
         found = [
-            PatternResult(pattern=pattern, similarity=score)
-            for record, score in ranked
+            PatternResult(pattern=pattern, similarity=match.score)
+            for record, match in ranked
             if (pattern := _decoded(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
         ]
         return found[:k]

@@ -11,7 +11,7 @@ from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, calibrated, fair, supported
+from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
@@ -54,11 +54,15 @@ def search(
         space: ledger.modelled.vectors(ids, space, model, len(asked.by_model[space])) for space, model in models.items()
     }
     candidates = Candidates([row.candidate for row in rows], by_model)
-    strengths, whole = agreement(asked, candidates, with_models(models) if models else SPACES)
-    total = fair(supported(strengths, whole, candidates), candidates)
+    agreed = agreement(asked, candidates, with_models(models) if models else SPACES)
+    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
     records = ledger.records([rows[i].id for i in order])
-    return [(records[rows[i].id], calibrated(float(total[i]) / whole)) for i in order if rows[i].id in records]
+    return [
+        Ranked(records[rows[i].id], agreed.match(i, float(total[i]) / agreed.whole))
+        for i in order
+        if rows[i].id in records
+    ]
 
 
 def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
+from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import (
     Asked,
@@ -66,6 +68,22 @@ CONTEXT = ((1, 0.5), (2, 0.25))
 """How much of a neighbour's vector is added to a text's, by how far away it stands."""
 
 
+class Agreement(NamedTuple):
+    """How texts agree with a query in all spaces."""
+
+    total: Array
+    """Of each text."""
+    whole: float
+    """What it could be for this query."""
+    strengths: dict[Space, Array]
+
+    def match(self, i: int, share: float) -> Match:
+        """How well a text serves, given the share of what could be that it has reached in the end."""
+        own = {space.code: round(float(values[i]), 3) for space, values in self.strengths.items()}
+        together = sum(space.weight * float(values[i]) for space, values in self.strengths.items())
+        return Match(calibrated(share), own, round(together, 3))
+
+
 def relevance(
     query: str,
     texts: Sequence[str],
@@ -73,13 +91,13 @@ def relevance(
     sessions: Sequence[str] | None = None,
     linked: Sequence[Sequence[str]] | None = None,
     keys: Sequence[str] | None = None,
-) -> list[float]:
-    """A score from 0 to 1 for each of these texts, which are all there are; texts of a session stand in order.
+) -> list[Match]:
+    """How well each of these texts serves, which are all there are; texts of a session stand in order.
 
     `linked` names what else each refers to, `keys` what each is kept under.
     """
     if not texts or not query.strip():
-        return [0.0] * len(texts)
+        return [Match(0.0)] * len(texts)
     features = features_of(texts, linked, keys)
     corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
@@ -97,11 +115,12 @@ def relevance(
         for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
     ]
     candidates = Candidates(found)
-    strengths, whole = agreement(Asked(query, corpus, embedder), candidates)
-    return [calibrated(total / whole) for total in supported(strengths, whole, candidates).tolist()]
+    agreed = agreement(Asked(query, corpus, embedder), candidates)
+    totals = supported(agreed.total, agreed.whole, candidates).tolist()
+    return [agreed.match(i, total / agreed.whole) for i, total in enumerate(totals)]
 
 
-def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> tuple[Array, float]:
+def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> Agreement:
     """The strengths of all spaces that count, each by its weight, and how much that can be for this query.
 
     At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
@@ -118,7 +137,7 @@ def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SP
     )
     if len(asked.families):
         total = np.where(others(asked, candidates), ANOTHER * total, total)
-    return total, sum(space.weight for space in counting)
+    return Agreement(total, sum(space.weight for space in counting), dict(zip(counting, strengths, strict=True)))
 
 
 def _heard(spaces: Sequence[Space], strengths: Sequence[Array]) -> float:

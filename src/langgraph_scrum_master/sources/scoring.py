@@ -68,4 +68,4 @@ def _in_place(offered: Sequence[Piece], scores: Sequence[float]) -> Iterator[tup
 
 
 def _scores(text: str, candidates: Sequence[str], sessions: Sequence[str]) -> list[float]:
-    return relevance(text, candidates, embedder_for("static"), sessions)
+    return [match.score for match in relevance(text, candidates, embedder_for("static"), sessions)]
