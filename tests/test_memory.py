@@ -441,7 +441,7 @@ async def test_a_memory_comes_back_with_its_fields(memory: RecordMemory) -> None
         importance=0.9,
         confidence=0.6,
         observations=3,
-        metadata={"team": "billing"},
+        metadata={"team": "billing", "kind": "bug"},
     )
 
     await memory.store_many([kept, kept, ("bare", "Refunds take a day.", {"importance": 0.2, "team": "billing"})])

@@ -88,7 +88,9 @@ class MemoryResult(Plain):
     @property
     def memory(self) -> Memory:
         """The same with its fields."""
-        return Memory.of(self.key, self.content, {k: v for k, v in self.metadata.items() if k != "kind"})
+        # What kind of record it is stands there too, unless its own metadata says otherwise.
+        own = {name: value for name, value in self.metadata.items() if (name, value) != ("kind", "memory")}
+        return Memory.of(self.key, self.content, own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -232,8 +232,8 @@ class Ledger:
 
     def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
         """The records of these kinds that hold most of the terms by weight, with the share."""
-        # Most memories have one kind: asking for it would cost as much as for the word.
-        some = None if set(kinds).issuperset(self._kinds) else kinds
+        # Most memories have one kind that is searched: asking for it would cost as much as for the word.
+        some = None if all(kind in kinds for kind in SEARCHED if kind in self._kinds) else kinds
         return self._lexicon.holding(terms, weights, limit, some)
 
     def neighbours(self, places: Sequence[tuple[str, int]]) -> list[int]:

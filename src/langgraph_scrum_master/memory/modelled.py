@@ -28,15 +28,11 @@ class Modelled:
         self._db = database
         self._names: dict[int, str] = {}
 
-    def vectors(self, records: Sequence[int], space: str, model: Embedder, length: int | None = None) -> Array:
-        """A row for each of these records; if a `length` is given, those of another are made anew."""
+    def vectors(self, records: Sequence[int], space: str, model: Embedder) -> Array:
+        """A row for each of these records."""
         name = f"{space} {self._name(model)}"
         query = "SELECT record, vector FROM modelled WHERE model = ? AND record IN ({})"
-        known = {
-            record: vector
-            for record, vector in self._db.among(query, records, name)
-            if length is None or len(vector) == len(packed_vector(np.zeros(length)))
-        }
+        known = dict(self._db.among(query, records, name))
         if missing := [record for record in records if record not in known]:
             known |= self._made(missing, name, model)
         return np.stack([np.frombuffer(known[record], dtype="<f2") for record in records]).astype("float32")

@@ -50,9 +50,7 @@ def search(
     if not rows:
         return []
     ids = [row.id for row in rows]
-    by_model = {
-        space: ledger.modelled.vectors(ids, space, model, len(asked.by_model[space])) for space, model in models.items()
-    }
+    by_model = {space: ledger.modelled.vectors(ids, space, model) for space, model in models.items()}
     candidates = Candidates([row.candidate for row in rows], by_model)
     agreed = agreement(asked, candidates, with_models(models) if models else SPACES)
     total = fair(supported(agreed.total, agreed.whole, candidates), candidates)

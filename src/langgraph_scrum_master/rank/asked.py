@@ -62,7 +62,7 @@ class Asked:
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
         named = references(text)
-        about = len(words(besides(text))) <= LITTLE_ELSE if named else False
+        about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
         self.families = {number(family(name)): family(name) for name in named} if about else {}
         """What kinds of record it is about: those that it names, if it says little else."""
         self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
@@ -203,15 +203,10 @@ class Ragged:
     def with_others(self, packed: bytes, sizes: Sequence[int]) -> Ragged:
         """The lists with more in each, given in a row of bytes, with how many bytes are whose."""
         others = Ragged(np.frombuffer(packed, dtype=self.flat.dtype), np.array(sizes) // self.flat.itemsize)
-        order = np.argsort(np.concatenate([self.owner, others.owner]), kind="stable")
-        flat, owner = (
-            np.concatenate([self.flat, others.flat])[order],
-            np.repeat(np.arange(len(sizes)), self._lengths + others._lengths),
-        )
-        # Each once.
-        _, first = np.unique(np.stack([owner, flat.astype("int64")]), axis=1, return_index=True)
-        first.sort()
-        return Ragged(flat[first], np.bincount(owner[first], minlength=len(sizes)))
+        both = [np.stack([each.owner, each.flat.astype("int64")]) for each in (self, others)]
+        # Each once, those of one list together.
+        owner, flat = np.unique(np.concatenate(both, axis=1), axis=1)
+        return Ragged(flat.astype(self.flat.dtype), np.bincount(owner, minlength=len(sizes)))
 
     def held(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
         """The weights of the wanted that each list holds, added up."""

@@ -135,7 +135,7 @@ def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SP
         ],
         axis=0,
     )
-    if len(asked.families):
+    if asked.families:
         total = np.where(others(asked, candidates), ANOTHER * total, total)
     return Agreement(total, sum(space.weight for space in counting), dict(zip(counting, strengths, strict=True)))
 
