@@ -604,3 +604,29 @@ async def test_what_other_clients_relate_is_found() -> None:
 
     after = {result.key: result.score for result in await other.search_similar("Which Kafka consumers lag?")}
     assert after["n2"] > before["n2"]
+
+
+async def test_what_was_forgotten_leaves_nothing_of_itself_in_what_all_texts_say() -> None:
+    pytest.importorskip("onnxruntime")
+    rows = [("keys", KEYS, {}), ("queue", QUEUE, {})]
+    kept, lost = ChromaMemory(embedder="minilm"), ChromaMemory(embedder="minilm")
+    await kept.store_many(rows)
+    await lost.store_many([*rows, *((f"n{i}", f"The mascot of team {i} is a badger.", {}) for i in range(20))])
+
+    await lost.forget(*(f"n{i}" for i in range(20)))
+
+    asked = "How do we keep a customer from being charged twice?"
+    (before, _), (after, _) = await kept.search_similar(asked), await lost.search_similar(asked)
+    assert after.strengths["E1"] == pytest.approx(before.strengths["E1"], abs=0.002)
+
+
+async def test_a_text_that_shares_no_word_is_found_among_those_that_do_by_chance() -> None:
+    pytest.importorskip("onnxruntime")
+    memory = ChromaMemory(embedder="minilm")
+    by_chance = ["We keep the minutes of meetings away from the wiki.", "Keep lunch away from keyboards.", KEYS, QUEUE]
+    await memory.store_many([(text[:12], text, {}) for text in by_chance])
+    await memory.store_embedding("captcha", "Automated crawlers and spam are stopped with a captcha.", {})
+
+    (best, *_) = await memory.search_similar("How do we keep bots away?")
+
+    assert best.key == "captcha"

@@ -100,6 +100,14 @@ class ChromaMemory(RecordMemory):
         """The records of these kinds that serve the query best, of the nearest by vectors and by words."""
         return await self._off_loop(self._search, kinds, query, limit, k)
 
+    async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        """The newest records of the session, or made since, newest first, compared with the query."""
+        return await self._off_loop(self._compare, query, session, since, limit)
+
+    async def newest(self, kind: Kind) -> Record | None:
+        """The newest record of a kind."""
+        return await self._off_loop(self._newest, kind)
+
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
         return await self._off_loop(lambda: [record for record, _ in self._book.every(kind)])
@@ -191,16 +199,29 @@ class ChromaMemory(RecordMemory):
     def _search(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import search
 
-        self._book.refresh()
-        if self._path is None and self._realm == "shared":
-            self._catch_up((*kinds, "relationship"))
-        return search(self._book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
+        book = self._up_to_date((*kinds, "relationship"))
+        return search(book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
-    def _catch_up(self, kinds: Sequence[Kind]) -> None:
-        """Take over what other clients of the server have written: the ledger is this process's own."""
-        behind = [kind for kind in kinds if self._collection(kind).count() > self._book.count(kind)]
-        if behind:
-            self._fill_from_chroma(behind)
+    def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        from langgraph_scrum_master.memory.search import compare
+
+        book = self._up_to_date(SEARCHED)
+        return compare(book, self._embedder, query, book.newest(SEARCHED, limit, session, since), self._models)
+
+    def _newest(self, kind: Kind) -> Record | None:
+        book = self._up_to_date((kind,))
+        rows = book.newest((kind,), 1)
+        return book.records([rows[0].id]).get(rows[0].id) if rows else None
+
+    def _up_to_date(self, kinds: Sequence[Kind]) -> Ledger:
+        """The ledger with what other processes, or other clients of a server, have written."""
+        book = self._book
+        book.refresh()
+        if self._path is None and self._realm == "shared":
+            behind = [kind for kind in kinds if self._collection(kind).count() > book.count(kind)]
+            if behind:
+                self._fill_from_chroma(behind)
+        return book
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])

@@ -11,10 +11,12 @@ from langgraph.store.base import BaseStore, PutOp, SearchItem
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.memory.records import (
+    SEARCHED,
     Kind,
     Ranked,
     Record,
     RecordMemory,
+    created_of,
     linked,
     names_of,
     session_of,
@@ -59,10 +61,7 @@ class StoreMemory(RecordMemory):
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
         rows = {(record.kind, record.key): record for record in records}
-        puts = [
-            PutOp(self.labels(kind), well_formed(key), {"content": well_formed(record.text), "data": record.data})
-            for (kind, key), record in rows.items()
-        ]
+        puts = [PutOp(self.labels(kind), well_formed(key), _item(record)) for (kind, key), record in rows.items()]
         await self._off_loop(self._store.batch, puts)
 
     async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
@@ -72,6 +71,14 @@ class StoreMemory(RecordMemory):
     async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
         """The records of these kinds that serve the query best, of those that the store finds."""
         return (await self._off_loop(self._ranked_here, kinds, query, limit))[:k]
+
+    async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        """The newest records of the session, or made since, newest first, compared with the query."""
+        return await self._off_loop(self._compared, query, session, since, limit)
+
+    async def newest(self, kind: Kind) -> Record | None:
+        """The newest record of a kind."""
+        return max(await self.list_all(kind), key=created_of, default=None)
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
@@ -89,6 +96,27 @@ class StoreMemory(RecordMemory):
 
     def _ranked_here(self, kinds: Sequence[Kind], query: str, limit: int) -> list[Ranked]:
         found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
+        ranked = self._matched(query, found)
+        return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))
+
+    def _compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        found = [record for kind in SEARCHED for record in self._since(kind, session, since)]
+        return self._matched(query, sorted(found, key=created_of, reverse=True)[:limit])
+
+    def _since(self, kind: Kind, session: str, since: float) -> list[Record]:
+        filters: list[dict[str, Any]] = [{"created": {"$gte": since}}, *([{"session": session}] if session else [])]
+        try:
+            items = [
+                item for each in filters for item in self._store.search(self.labels(kind), filter=each, limit=MOST)
+            ]
+        # A store in memory cannot compare what the host put there without a time; it is read fast.
+        except TypeError:
+            every = self._list_all(kind)
+            return [each for each in every if created_of(each) >= since or (session and session_of(each) == session)]
+        records = [record for item in self._own(kind, items) if (record := _record(kind, item))]
+        return list({record.key: record for record in records}.values())
+
+    def _matched(self, query: str, found: Sequence[Record]) -> list[Ranked]:
         related = self._related() if found else {}
         matches = relevance(
             query,
@@ -101,8 +129,7 @@ class StoreMemory(RecordMemory):
             ],
             keys=[record.key for record in found],
         )
-        ranked = [Ranked(record, match) for record, match in zip(found, matches, strict=True)]
-        return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))
+        return [Ranked(record, match) for record, match in zip(found, matches, strict=True)]
 
     def _related(self) -> dict[str, list[str]]:
         """What relationships link each name with."""
@@ -129,6 +156,12 @@ class StoreMemory(RecordMemory):
     def _own(self, kind: Kind, items: Sequence[SearchItem]) -> list[SearchItem]:
         # A search also answers with what lies below the prefix: another tenant's must never pass.
         return [item for item in items if tuple(item.namespace) == self.labels(kind)]
+
+
+def _item(record: Record) -> dict[str, Any]:
+    # Session and time stand outside of the data: stores filter by what is there.
+    where = {"session": session_of(record), "created": created_of(record)}
+    return {"content": well_formed(record.text), "data": record.data, **where}
 
 
 def _record(kind: Kind, item: SearchItem) -> Record | None:

@@ -21,8 +21,7 @@ from langgraph_scrum_master.memory.database import Database, parts
 from langgraph_scrum_master.memory.lexicon import Lexicon
 from langgraph_scrum_master.memory.links import Links
 from langgraph_scrum_master.memory.modelled import Modelled
-from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, session_of
-from langgraph_scrum_master.model import instant
+from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, created_of, session_of
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
 from langgraph_scrum_master.rank.features import Array, Features
@@ -34,7 +33,7 @@ DONE, PENDING, LEAVING = 0, 1, 2
 MOST_REMEMBERED = 16_384
 """Records that are kept at hand as they were read, about 2 kB each, until somebody writes."""
 
-VERSION = 2
+VERSION = 3
 """Of what is written here; a ledger of another version is made anew from what is in Chroma."""
 
 _SCHEMA = """
@@ -44,6 +43,7 @@ CREATE TABLE IF NOT EXISTS records(
     state INTEGER NOT NULL, features BLOB NOT NULL, vector BLOB NOT NULL, context BLOB NOT NULL, links BLOB NOT NULL,
     meaning BLOB NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, UNIQUE(kind, key));
 CREATE INDEX IF NOT EXISTS by_session ON records(session, position);
+CREATE INDEX IF NOT EXISTS by_created ON records(kind, created);
 CREATE INDEX IF NOT EXISTS by_own ON records(own) WHERE own != 0;
 CREATE INDEX IF NOT EXISTS by_alias ON records(alias);
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
@@ -115,6 +115,11 @@ class Ledger:
         return self._tally.mean_length
 
     @property
+    def centre(self) -> Array:
+        """The mean of the records' vectors, less what too few of them say."""
+        return self._tally.centre
+
+    @property
     def mean_grams(self) -> float:
         """Filled places of a record, on average."""
         return self._tally.mean_grams
@@ -173,7 +178,7 @@ class Ledger:
                         record.text,
                         _plain(record.data),
                         *place,
-                        _created(record),
+                        created_of(record),
                         each.own,
                         each.alias,
                         each.pack(),
@@ -187,6 +192,9 @@ class Ledger:
                     )
                 ],
             )
+            # As it will be read again, so that taking a record out leaves nothing of it.
+            searched = [record.kind in SEARCHED for record in records]
+            self._tally.add(np.asarray(made)[searched].astype("<f2"))
             self._index(records, features)
             self._put_in_context(places)
             self._save()
@@ -252,6 +260,15 @@ class Ledger:
         """The records that are known by these names."""
         queries = ("own != 0 AND own IN ({})", "alias IN ({})")
         return [i for where in queries for (i,) in self._db.among(f"SELECT id FROM records WHERE {where}", names)]
+
+    def newest(self, kinds: Sequence[Kind], limit: int, session: str = "", since: float = 0.0) -> list[Row]:
+        """The newest records of these kinds, made since then or in the session, newest first."""
+        query = f"SELECT id FROM records WHERE {{}} AND state != {LEAVING} ORDER BY {{}} DESC LIMIT {limit}"
+        by_time = query.format("kind = ? AND created >= ?", "created")
+        found = [row for kind in kinds for row in self._db.execute(by_time, (kind, since))]
+        if session:
+            found += self._db.execute(query.format("session = ?", "position"), (session,))
+        return sorted(self.rows(sorted({number for (number,) in found}), kinds), key=_newest_first)[:limit]
 
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
@@ -335,17 +352,18 @@ class Ledger:
 
     def _take_out(self, kind: Kind, key: str) -> tuple[str, int] | None:
         found = self._db.one(
-            "SELECT id, session, position, features FROM records WHERE kind = ? AND key = ?", (kind, key)
+            "SELECT id, session, position, features, vector FROM records WHERE kind = ? AND key = ?", (kind, key)
         )
         if found is None:
             return None
-        number, session, position, packed = found
+        number, session, position, packed, vector = found
         features = Features.unpack(packed)
         self._kinds[kind] -= 1
         if not self._kinds[kind]:
             del self._kinds[kind]
         if kind in SEARCHED:
             self._tally.count(features, -1)
+            self._tally.add(np.frombuffer(vector, dtype="<f2")[None, :], -1)
             self._lexicon.take_out(number, kind, features)
         else:
             self._lost |= self._links.take_out(number)
@@ -390,6 +408,8 @@ class Ledger:
                 continue
             if name == "kinds":
                 self._kinds = json.loads(value)
+            elif name == "vectors":
+                self._tally.vectors = np.frombuffer(value, dtype="<f8")
             elif name in ("tokens", "grams"):
                 counts = np.frombuffer(value, dtype="<i4").copy()
                 if len(counts) == len(getattr(self._tally, name)):
@@ -404,14 +424,14 @@ class Ledger:
             "length": str(self._tally.length).encode(),
             "tokens": self._tally.tokens.tobytes(),
             "grams": self._tally.grams.tobytes(),
+            "vectors": self._tally.vectors.tobytes(),
             "kinds": json.dumps(self._kinds).encode(),
         }
         self._db.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", values.items())
 
 
-def _created(record: Record) -> float:
-    at = instant(str(record.data.get("created_at") or record.data.get("timestamp") or ""))
-    return at if at > 0 else 0.0
+def _newest_first(row: Row) -> tuple[float, int]:
+    return -row.candidate.created, -row.id
 
 
 def _plain(data: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from langgraph_scrum_master.memories import (
     MemoryResult,
     PatternResult,
 )
-from langgraph_scrum_master.model import digest, instant
+from langgraph_scrum_master.model import digest, instant, utc_now
 from langgraph_scrum_master.shapes import dict_of, items_of, well_formed
 from langgraph_scrum_master.text.references import canonical, own_reference, references
 
@@ -29,10 +29,10 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 Stored = TypeVar("Stored", Decision, CodePattern)
 
-Kind: TypeAlias = Literal["memory", "decision", "pattern", "relationship"]
-"""What a record is."""
+Kind: TypeAlias = Literal["memory", "decision", "pattern", "session", "relationship"]
+"""What a record is; a session's is the summary it ended with."""
 
-SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern")
+SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern", "session")
 """What `search_similar` looks through."""
 
 CANDIDATES = 100
@@ -81,6 +81,14 @@ class RecordMemory(ABC):
         """The `k` records of these kinds that serve the query best, of the `limit` nearest or so, best first."""
 
     @abstractmethod
+    async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        """The newest records of the session, or made since, newest first, compared with the query."""
+
+    @abstractmethod
+    async def newest(self, kind: Kind) -> Record | None:
+        """The newest record of a kind."""
+
+    @abstractmethod
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
 
@@ -101,7 +109,7 @@ class RecordMemory(ABC):
                 progress(min(len(records), start + BATCH))
 
     async def forget(self, *keys: str) -> None:
-        """Let go of memories, decisions and patterns by their keys."""
+        """Let go of memories, decisions, patterns and summaries by their keys."""
         for kind in SEARCHED:
             await self.drop(kind, keys)
 
@@ -124,17 +132,25 @@ class RecordMemory(ABC):
 
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
-        return [
-            MemoryResult(
-                key=record.key,
-                content=record.text,
-                score=match.score,
-                metadata=_metadata(record),
-                strengths=dict(match.strengths),
-                weighted_agreement=match.agreement,
-            )
-            for record, match in await self._ranked(SEARCHED, query, k=max(0, k))
-        ]
+        return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
+
+    async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
+        """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
+        if not query.strip():
+            return []
+        found = await self.compared(well_formed(query), well_formed(session_id), max(0.0, instant(since)), max(0, k))
+        return [_result(*ranked) for ranked in found]
+
+    async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
+        """Keep what a session came to: the next one is told of it. Ending it again replaces the summary."""
+        data = {"session": session_id, "created_at": at or utc_now()}
+        key = f"session:{session_id}"
+        await self.put([Record(kind="session", key=key, text=summary, data=json_shapes(data))])
+
+    async def last_session(self) -> MemoryResult | None:
+        """The summary of the session that ended last."""
+        record = await self.newest("session")
+        return _result(record, Match(1.0)) if record else None
 
     async def search_decisions(
         self, query: str, filters: DecisionFilter | None = None, k: int = 5
@@ -186,6 +202,12 @@ def session_of(record: Record) -> str:
     return "" if session is None else well_formed(str(session))
 
 
+def created_of(record: Record) -> float:
+    """When a record says it was made, in seconds since the epoch; 0 if it does not say."""
+    at = instant(str(record.data.get("created_at") or record.data.get("timestamp") or ""))
+    return at if at > 0 else 0.0
+
+
 def names_of(record: Record) -> tuple[str, str]:
     """What others refer to the record by: the name in its heading, and its key."""
     return own_reference(record.text), canonical(record.key)
@@ -210,5 +232,12 @@ def _decoded(kind: type[Stored], record: Record) -> Stored | None:
         return None
 
 
-def _metadata(record: Record) -> dict[str, Any]:
-    return {"kind": record.kind, **record.data}
+def _result(record: Record, match: Match) -> MemoryResult:
+    return MemoryResult(
+        key=record.key,
+        content=record.text,
+        score=match.score,
+        metadata={"kind": record.kind, **record.data},
+        strengths=dict(match.strengths),
+        weighted_agreement=match.agreement,
+    )

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, agreement, fair, supported
+from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
@@ -49,18 +50,35 @@ def search(
     rows += ledger.rows(sorted(further - seen.keys()), list(present))
     if not rows:
         return []
+    agreed, candidates = _agreed(ledger, asked, rows, models)
+    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
+    order = np.argsort(-total, kind="stable")[:k].tolist()
+    return _ranked(ledger, [(rows[i], agreed.match(i, float(total[i]) / agreed.whole)) for i in order])
+
+
+def compare(
+    ledger: Ledger, embedder: Embedder, query: str, rows: Sequence[Row], models: Mapping[str, Embedder]
+) -> list[Ranked]:
+    """These records in their order, each with how like the query it is by itself."""
+    if not rows:
+        return []
+    agreed, _ = _agreed(ledger, Asked(query, ledger, embedder, models=models), rows, models)
+    shares = (agreed.total / agreed.whole).tolist()
+    return _ranked(ledger, [(row, agreed.match(i, shares[i])) for i, row in enumerate(rows)])
+
+
+def _agreed(
+    ledger: Ledger, asked: Asked, rows: Sequence[Row], models: Mapping[str, Embedder]
+) -> tuple[Agreement, Candidates]:
     ids = [row.id for row in rows]
     by_model = {space: ledger.modelled.vectors(ids, space, model) for space, model in models.items()}
     candidates = Candidates([row.candidate for row in rows], by_model)
-    agreed = agreement(asked, candidates, with_models(models) if models else SPACES)
-    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
-    order = np.argsort(-total, kind="stable")[:k].tolist()
-    records = ledger.records([rows[i].id for i in order])
-    return [
-        Ranked(records[rows[i].id], agreed.match(i, float(total[i]) / agreed.whole))
-        for i in order
-        if rows[i].id in records
-    ]
+    return agreement(asked, candidates, with_models(models) if models else SPACES), candidates
+
+
+def _ranked(ledger: Ledger, matches: Sequence[tuple[Row, Match]]) -> list[Ranked]:
+    records = ledger.records([row.id for row, _ in matches])
+    return [Ranked(records[row.id], match) for row, match in matches if row.id in records]
 
 
 def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:

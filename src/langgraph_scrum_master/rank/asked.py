@@ -12,7 +12,7 @@ import numpy as np
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus
-from langgraph_scrum_master.rank.embedders import StaticEmbedder, static_model
+from langgraph_scrum_master.rank.embedders import StaticEmbedder, of_sentences, static_model
 from langgraph_scrum_master.rank.features import (
     ALIAS,
     CAUSAL,
@@ -59,6 +59,8 @@ class Asked:
         self._text = text
         self.vector = _query_vector(text, corpus, embedder)
         model = static_model() or embedder
+        self.centre = corpus.centre if of_sentences(embedder) else None
+        """What all texts say, which tells nothing of one of them; words are weighed by how rare they are instead."""
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
         named = references(text)

@@ -29,6 +29,11 @@ class Corpus(Protocol):
         """Filled places of a text, on average."""
         ...
 
+    @property
+    def centre(self) -> Array:
+        """The mean of the texts' vectors, less what too few of them say; empty if they have none."""
+        ...
+
     def term_rarity(self, terms: Array) -> Array:
         """How much each term counts."""
         ...
@@ -55,6 +60,7 @@ class Tally:
         self.length = 0
         self.tokens = np.zeros(len(model.vectors) if model else 0, dtype="<i4")
         self.grams = np.zeros(PLACES, dtype="<i4")
+        self.vectors = np.zeros(0, dtype="<f8")
 
     @property
     def mean_length(self) -> float:
@@ -65,6 +71,16 @@ class Tally:
     def mean_grams(self) -> float:
         """Filled places of a text, on average."""
         return float(self.grams.sum(dtype="int64")) / self.size if self.size else 1.0
+
+    @property
+    def centre(self) -> Array:
+        """The mean of the texts' vectors, less what too few of them say; empty if they have none."""
+        return self.vectors / (self.size + PRIOR)
+
+    def add(self, vectors: Array, times: int = 1) -> None:
+        """Add the vectors of texts, or take them away."""
+        added = times * vectors.sum(axis=0, dtype="<f8")
+        self.vectors = self.vectors + added if len(self.vectors) else added
 
     def count(self, features: Features, times: int = 1) -> None:
         """Add a text, or take it away."""

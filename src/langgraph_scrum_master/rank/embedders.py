@@ -51,6 +51,11 @@ def embedder_for(choice: str | Embedder) -> Embedder:
             return choice
 
 
+def of_sentences(embedder: Embedder) -> bool:
+    """Whether it takes a text as a whole, not word by word."""
+    return not isinstance(embedder, StaticEmbedder | HashEmbedder)
+
+
 class StaticEmbedder:
     """The mean of a text's token vectors, weighted by how rare each is; deterministic, no download, 0.1 ms a text."""
 

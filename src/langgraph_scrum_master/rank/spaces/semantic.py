@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.asked import Asked, Candidates, units
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.spaces.space import Space
 
@@ -13,8 +13,12 @@ UNRELATED, SAME = 0.1, 0.7
 
 
 def strengths(asked: Asked, candidates: Candidates) -> Array:
-    """The cosine of the vectors, with rare tokens weighing more."""
-    return likeness(candidates.vectors @ asked.vector)
+    """The cosine of the vectors, with rare tokens weighing more, or after what all texts say was taken away."""
+    vectors, wanted = candidates.vectors, asked.vector
+    if asked.centre is not None and len(asked.centre):
+        centre = asked.centre.astype("float32")
+        vectors, wanted = units(vectors - centre), units((wanted - centre)[None, :])[0]
+    return likeness(vectors @ wanted)
 
 
 def likeness(cosines: Array) -> Array:
