@@ -1,26 +1,32 @@
 """What a search costs, as ratios in one run: CPU and wall time, interleaved, medians.
 
 - `search_similar` at 10,000 records against a bare embedding of the query and a Chroma query of 100 with documents
-- `search_similar` from 1,000 to 100,000 records (with `--large`; filling that memory takes minutes)
+- a whole injection for a prompt at 10,000 records against the same
+- both from 1,000 to 100,000 records (with `--large`; filling that memory takes minutes)
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from random import Random
 from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
-from langgraph_scrum_master import ChromaMemory
+import structlog
+
+from langgraph_scrum_master import ChromaMemory, InjectionPipeline
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 ROUNDS = 150
 WARM_UP = 50
 """Searches before: the ledger keeps what it has read at hand, as in a memory that is in use."""
 TOPICS = 400
+NOW = 1_790_000_000.0
 
 VERBS = [
     "stores",
@@ -122,7 +128,11 @@ class Filled:
         self._memory = ChromaMemory()
         self._random = Random(count)
         self._texts = texts(count, self._random)
-        rows = [(f"m{i}", text, {"session": f"s{i // 40}"}) for i, text in enumerate(self._texts)]
+        rows = [
+            (f"m{i}", text, {"session": f"s{i // 40}", "created_at": _created(count - i)})
+            for i, text in enumerate(self._texts)
+        ]
+        self._pipeline = InjectionPipeline(self._memory, clock=lambda: NOW)
         started = perf_counter()
         self._loop.run_until_complete(self._memory.store_many(rows, progress=_told(count)))
         print(f"filled with {count:,} records in {perf_counter() - started:.0f} s", file=sys.stderr)
@@ -136,12 +146,21 @@ class Filled:
         assert found
         return found
 
+    def inject(self, question: str) -> object:
+        result = self._loop.run_until_complete(self._pipeline.ainject_context(question, "s1"))
+        assert result.text
+        return result
+
     def bare(self, question: str) -> object:
         collection = self._memory._collection("memory")
         vector: Any = [embedder_for("static").embed_query(question)]
         found = collection.query(query_embeddings=vector, n_results=100, include=["documents", "distances"])
         assert found["documents"]
         return found
+
+
+def _created(minutes_ago: int) -> str:
+    return datetime.fromtimestamp(NOW - 60 * minutes_ago, UTC).isoformat()
 
 
 def _told(count: int) -> Callable[[int], None]:
@@ -171,17 +190,28 @@ def compare(one: Callable[[str], object], other: Callable[[str], object], questi
 
 
 def main() -> None:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     ten = Filled(10_000)
     print(
         "search_similar at 10,000 records against a bare query: "
         + compare(ten.search, ten.bare, ten.question)
         + " (bar: 2 x)"
     )
+    print(
+        "a whole injection at 10,000 records against a bare query: "
+        + compare(ten.inject, ten.bare, ten.question)
+        + " (bar: 3 x)"
+    )
     if "--large" in sys.argv:
         few, many = Filled(1_000), Filled(100_000)
         print(
             "search_similar at 100,000 records against 1,000: "
             + compare(many.search, few.search, many.question)
+            + " (bar: 2 x)"
+        )
+        print(
+            "a whole injection at 100,000 records against 1,000: "
+            + compare(many.inject, few.inject, many.question)
             + " (bar: 2 x)"
         )
 

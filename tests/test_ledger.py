@@ -608,7 +608,7 @@ async def test_what_other_clients_relate_is_found() -> None:
 
 async def test_what_was_forgotten_leaves_nothing_of_itself_in_what_all_texts_say() -> None:
     pytest.importorskip("onnxruntime")
-    rows = [("keys", KEYS, {}), ("queue", QUEUE, {})]
+    rows: list[tuple[str, str, dict[str, Any]]] = [("keys", KEYS, {}), ("queue", QUEUE, {})]
     kept, lost = ChromaMemory(embedder="minilm"), ChromaMemory(embedder="minilm")
     await kept.store_many(rows)
     await lost.store_many([*rows, *((f"n{i}", f"The mascot of team {i} is a badger.", {}) for i in range(20))])

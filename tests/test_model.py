@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, strategies as st
 
 from builders import NOW, a_context, a_gap, a_result
 from langgraph_scrum_master import (
-    VALID_CONTEXT_SOURCES,
     VALID_GAP_REASONS,
     ContextGap,
+    ContextSource,
     DecodeError,
     Dropped,
     InjectionRecord,
@@ -100,7 +100,7 @@ def test_an_unknown_reason_or_source_is_kept_with_a_warning_that_names_the_valid
 ) -> None:
     assert str(a_gap(reason="boredom").reason) == "boredom"
     assert str(a_context(source="jira").source) == "jira"
-    assert [entry["valid"] for entry in logged] == [sorted(VALID_GAP_REASONS), sorted(VALID_CONTEXT_SOURCES)]
+    assert [entry["valid"] for entry in logged] == [sorted(VALID_GAP_REASONS), sorted(get_args(ContextSource))]
 
 
 def test_valid_values_warn_of_nothing(logged: list[dict[str, Any]]) -> None:

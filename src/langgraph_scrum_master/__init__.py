@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         DEFAULT_MIN_RELEVANCE_SCORE as DEFAULT_MIN_RELEVANCE_SCORE,
         TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
         InjectionConfig as InjectionConfig,
+        RecencyWeights as RecencyWeights,
+        TokenBudget as TokenBudget,
     )
     from langgraph_scrum_master.doors.context_injection import (
         detect_context_gap as detect_context_gap,
@@ -25,10 +27,15 @@ if TYPE_CHECKING:
         manage_context_injection as manage_context_injection,
         retrieve_relevant_context as retrieve_relevant_context,
     )
+    from langgraph_scrum_master.doors.injection_pipeline import (
+        InjectionPipeline as InjectionPipeline,
+    )
     from langgraph_scrum_master.errors import (
         ConfigError as ConfigError,
         DecodeError as DecodeError,
+        EmbeddingError as EmbeddingError,
         GraphError as GraphError,
+        InjectionError as InjectionError,
         ScrumMasterError as ScrumMasterError,
         ScrumMasterWarning as ScrumMasterWarning,
         StoreError as StoreError,
@@ -57,6 +64,7 @@ if TYPE_CHECKING:
         ContextGap as ContextGap,
         ContextSource as ContextSource,
         CycleAnalysis as CycleAnalysis,
+        DivergenceAlert as DivergenceAlert,
         Dropped as Dropped,
         GapReason as GapReason,
         HealthStatus as HealthStatus,
@@ -81,8 +89,13 @@ if TYPE_CHECKING:
         Embedder as Embedder,
         MemoryStore as MemoryStore,
         Recorder as Recorder,
+        SessionMemory as SessionMemory,
         Source as Source,
         TokenCounter as TokenCounter,
+    )
+    from langgraph_scrum_master.rank.priority import (
+        RecencyFactor as RecencyFactor,
+        get_recency_factor as get_recency_factor,
     )
     from langgraph_scrum_master.record import (
         JsonlRecorder as JsonlRecorder,
@@ -109,6 +122,8 @@ _HOMES = {
         "DEFAULT_MIN_RELEVANCE_SCORE",
         "TEAM_REQUIREMENTS",
         "InjectionConfig",
+        "RecencyWeights",
+        "TokenBudget",
     ),
     "doors.context_injection": (
         "detect_context_gap",
@@ -117,10 +132,13 @@ _HOMES = {
         "manage_context_injection",
         "retrieve_relevant_context",
     ),
+    "doors.injection_pipeline": ("InjectionPipeline",),
     "errors": (
         "ConfigError",
         "DecodeError",
+        "EmbeddingError",
         "GraphError",
+        "InjectionError",
         "ScrumMasterError",
         "ScrumMasterWarning",
         "StoreError",
@@ -143,6 +161,7 @@ _HOMES = {
         "ContextGap",
         "ContextSource",
         "CycleAnalysis",
+        "DivergenceAlert",
         "Dropped",
         "GapReason",
         "HealthStatus",
@@ -164,9 +183,11 @@ _HOMES = {
         "Embedder",
         "MemoryStore",
         "Recorder",
+        "SessionMemory",
         "Source",
         "TokenCounter",
     ),
+    "rank.priority": ("RecencyFactor", "get_recency_factor"),
     "record": ("JsonlRecorder",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, TypeAlias, get_args
 
@@ -24,6 +24,61 @@ Delivery: TypeAlias = Literal["state", "message"]
 
 Escalation: TypeAlias = Literal["tell", "interrupt"]
 """What happens when context does not help."""
+
+
+class TokenBudget(Mapping[str, int]):
+    """Tokens per section of a text, by name; one that is not named gets none."""
+
+    __slots__ = ("_sections",)
+
+    def __init__(self, **sections: int) -> None:
+        for name, tokens in sections.items():
+            if not _is_whole(tokens) or tokens < 0:
+                raise ConfigError(f"{name} must be a whole number of tokens, 0 or more, got {tokens!r}")
+        self._sections = dict(sections)
+
+    @property
+    def total(self) -> int:
+        """Of all sections."""
+        return sum(self._sections.values())
+
+    def only(self, *names: str) -> TokenBudget:
+        """The budget for just these sections, 0 where it names none; others are refused."""
+        if unknown := self._sections.keys() - set(names):
+            raise ConfigError(f"a token budget has sections {sorted(unknown)}, they must be among {list(names)}")
+        return TokenBudget(**{name: self._sections.get(name, 0) for name in names})
+
+    def __getitem__(self, name: str) -> int:
+        return self._sections[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sections)
+
+    def __len__(self) -> int:
+        return len(self._sections)
+
+    def __repr__(self) -> str:
+        return f"TokenBudget({', '.join(f'{name}={tokens}' for name, tokens in self._sections.items())})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecencyWeights(Plain):
+    """How much a memory counts by its age."""
+
+    very_recent: float = 1.3
+    """Less than an hour."""
+    recent: float = 1.2
+    """Less than a day."""
+    this_week: float = 1.1
+    this_month: float = 1.0
+    """Less than 30 days."""
+    older: float = 0.9
+    """Less than 90 days."""
+    stale: float = 0.8
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            _number(self, each.name, 0, 100)
 
 
 TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -139,30 +194,37 @@ _FROM_TEXT = {
 }
 
 
-def _whole(config: InjectionConfig, *names: str, low: int) -> None:
+def _whole(config: object, *names: str, low: int) -> None:
     for name in names:
         value = getattr(config, name)
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        _refuse_unless(whole and value >= low, config, name, f"a whole number, {low} or more")
+        _refuse_unless(_is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
 
 
-def _number(config: InjectionConfig, name: str, low: float, high: float) -> None:
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(config: object, name: str, low: float, high: float) -> None:
     value = getattr(config, name)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     _refuse_unless(number and low <= value <= high, config, name, f"a number from {low} to {high}")
 
 
-def _text(config: InjectionConfig, name: str) -> None:
+def _text(config: object, name: str) -> None:
     value: object = getattr(config, name)
     _refuse_unless(isinstance(value, str) and bool(value), config, name, "a non-empty text")
 
 
-def _names_of(config: InjectionConfig, name: str, names: object) -> tuple[Any, ...]:
+def _names_of(config: object, name: str, names: object) -> tuple[Any, ...]:
     if not isinstance(names, Iterable) or isinstance(names, str | bytes) or not all(isinstance(n, str) for n in names):
         raise ConfigError(f"{name} must be a sequence of names, got {names!r}")
     return tuple(names)
 
 
-def _refuse_unless(holds: bool, config: InjectionConfig, name: str, expected: str) -> None:
+def _refuse_unless(holds: bool, config: object, name: str, expected: str) -> None:
     if not holds:
         raise ConfigError(f"{name} must be {expected}, got {getattr(config, name)!r}")
+
+
+PROMPT_BUDGET = TokenBudget(divergence_alert=200, high_relevance=400, single_space=300, recent_session=200, temporal=50)
+"""What a prompt gets: 1150 tokens, headings included."""

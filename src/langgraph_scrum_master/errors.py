@@ -4,7 +4,9 @@
     ├── ConfigError     a setting has a value that cannot work (also a ValueError)
     ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
     ├── GraphError      a graph would lose what the scrum master writes
+    ├── InjectionError  a prompt cannot be given context
     └── StoreError      a memory cannot be opened, read or written
+        └── EmbeddingError  its embedder fails, or gives something else than vectors
 
 None of these leaves the node: inside a running graph a failure is recorded in the result and the graph goes on.
 """
@@ -30,6 +32,14 @@ class GraphError(ScrumMasterError):
 
 class StoreError(ScrumMasterError):
     """A memory cannot be opened, read or written."""
+
+
+class EmbeddingError(StoreError):
+    """A memory's embedder fails, or gives something else than vectors."""
+
+
+class InjectionError(ScrumMasterError):
+    """A prompt cannot be given context."""
 
 
 class ScrumMasterWarning(UserWarning):

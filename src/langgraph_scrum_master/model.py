@@ -18,8 +18,8 @@ from langgraph_scrum_master.text.prose import prose
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
-ContextSource: TypeAlias = Literal["memory", "state", "sprint", "architecture"]
-"""Where a piece of context came from."""
+ContextSource: TypeAlias = Literal["memory", "state", "sprint", "architecture", "alert", "session", "hint"]
+"""Where a piece of context came from, or what it is: an alert, what a session came to, a hint on times."""
 
 GapReason: TypeAlias = Literal[
     "clarification_requested", "circular_logic", "long_cycle_time", "gate_failure", "explicit_flag"
@@ -32,11 +32,16 @@ DropReason: TypeAlias = Literal["below_bar", "already_seen", "duplicate", "over_
 RecordStatus: TypeAlias = Literal["pending", "closed", "abstained", "injected"]
 """How far a gap got: waiting for its turn, gone by itself meanwhile, looked for in vain, or served."""
 
-VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(ContextSource))
-"""The built-in sources. Contexts of others are kept, with a warning."""
+VALID_CONTEXT_SOURCES: frozenset[str] = frozenset({"memory", "state", "sprint", "architecture"})
+"""The built-in sources that serve gaps. Contexts of sources that nobody knows are kept, with a warning."""
 
 VALID_GAP_REASONS: frozenset[str] = frozenset(get_args(GapReason))
 """The built-in reasons. Gaps of others are kept, with a warning."""
+
+HIGH_AGREEMENT = 2.5
+"""The weighted agreement from which a memory is a close match: several spaces agree on it."""
+
+_KNOWN_SOURCES: frozenset[str] = frozenset(get_args(ContextSource))
 
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 """In the order in which a gap gets on."""
@@ -99,10 +104,16 @@ class RetrievedContext(Plain):
     truncated: bool = False
     size: int = 0
     """Bytes of the content, also where the content itself was left out."""
+    strengths: dict[str, float] = field(default_factory=dict, hash=False)
+    """Why it was found, if it is a memory: how like the query it is in each space that had something to say."""
+    weighted_agreement: float = 0.0
+    """Those together, each by the weight of its space, up to 8.5."""
+    priority: float = 0.0
+    """What it was ordered by, where that is more than its relevance."""
 
     def __post_init__(self) -> None:
         clamp(self, "relevance_score", 0.0, 1.0)
-        _one_of(self, "source", VALID_CONTEXT_SOURCES)
+        _one_of(self, "source", _KNOWN_SOURCES)
         object.__setattr__(self, "metadata", json_shapes(self.metadata))
         if self.content:
             object.__setattr__(self, "size", len(self.content.encode(errors="surrogatepass")))
@@ -127,6 +138,20 @@ class SourceFailure(Plain):
 
     source: str
     error: str
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceAlert(Plain):
+    """That a query is about something else than what was worked on lately."""
+
+    space: str
+    """In which way it is unlike, such as E1."""
+    space_name: str
+    memory_id: str
+    """Of what was worked on lately, what is most like the query, and still is not."""
+    recent_memory_summary: str
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,6 +183,46 @@ class InjectionResult(Plain):
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
         clamp(self, "total_context_size", 0, None)
         clamp(self, "duration_ms", 0.0, None)
+
+    @property
+    def formatted_context(self) -> str:
+        """What the agent reads."""
+        return self.text
+
+    @property
+    def divergence_alerts(self) -> tuple[DivergenceAlert, ...]:
+        """In which ways the query is unlike what was worked on lately."""
+        return tuple(DivergenceAlert(**each.metadata) for each in self.contexts_retrieved if each.source == "alert")
+
+    @property
+    def temporal_badges(self) -> tuple[str, ...]:
+        """Hints on how the memories stand in time."""
+        return tuple(context.title for context in self.contexts_retrieved if context.source == "hint")
+
+    @property
+    def memories_included(self) -> tuple[str, ...]:
+        """The memories that the agent gets, by their keys."""
+        return tuple(context.key for context in self.contexts_retrieved if context.source == "memory")
+
+    @property
+    def high_relevance_count(self) -> int:
+        """Memories on which several spaces agree."""
+        return sum(c.source == "memory" and c.weighted_agreement >= HIGH_AGREEMENT for c in self.contexts_retrieved)
+
+    @property
+    def single_space_count(self) -> int:
+        """Memories on which only one or two do."""
+        return len(self.memories_included) - self.high_relevance_count
+
+    @property
+    def session_summary_included(self) -> bool:
+        """Whether the agent is told what the last session came to."""
+        return any(context.source == "session" for context in self.contexts_retrieved)
+
+    @property
+    def latency_ms(self) -> int:
+        """The duration in whole milliseconds."""
+        return round(self.duration_ms)
 
     def slim(self) -> InjectionResult:
         """The same without any text: in the state the text stands once, in the payload."""
@@ -469,6 +534,8 @@ class Query:
     now: str
     k: int = 20
     """How many contexts a source should offer at most."""
+    session: str = ""
+    """The session in which it is asked, where there are such."""
 
 
 def instant(timestamp: str) -> float:

@@ -32,6 +32,7 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
+from langgraph_scrum_master.record.facts import facts, keep, log, outcome
 from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -146,9 +147,8 @@ class Pipeline:
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         fitted = await off_loop(self.fit, gap, finding, sighting)
         result = replace(fitted, pending=tuple(pending[:MOST_PENDING]), duration_ms=(self.clock() - started) * 1000)
-        emit(_outcome(result), _summary(result))
-        self.log(result)
-        await self._record(result)
+        emit(outcome(result), facts(result))
+        await self._keep(result)
         return result
 
     async def answer(
@@ -173,8 +173,7 @@ class Pipeline:
                 logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
         fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
         answered = replace(fitted, escalated=True)
-        self.log(answered)
-        await self._record(answered)
+        await self._keep(answered)
         return answered
 
     async def _escalate(self, sighting: Sighting, emit: Emit) -> InjectionResult:
@@ -183,8 +182,7 @@ class Pipeline:
             self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
         )
         emit("escalated", _seen_gap(gap))
-        self.log(result)
-        await self._record(result)
+        await self._keep(result)
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
@@ -193,7 +191,7 @@ class Pipeline:
         from langgraph_scrum_master.retrieve import retrieve
         from langgraph_scrum_master.sources import enabled
 
-        await _open(memory, OPENING * self.config.deadline)
+        await opened(memory, OPENING * self.config.deadline)
         queries = build_queries(gap, sighting.observation)
         sources = enabled(self.config, memory, self.sources)
         found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
@@ -243,10 +241,10 @@ class Pipeline:
             after=sighting.observation.turns[-1].id if sighting.observation.turns else "",
         )
 
-    def log(self, result: InjectionResult) -> None:
-        """Log the facts of a result, without any text, unless that is turned off."""
+    async def _keep(self, result: InjectionResult) -> None:
         if self.config.log_injections:
-            logger.info(f"context.{_outcome(result)}", **_summary(result))
+            log(result)
+        await keep(result, self.recorder, self.config.deadline)
 
     def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
         """What to write into the state."""
@@ -260,17 +258,9 @@ class Pipeline:
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
 
-    async def _record(self, result: InjectionResult) -> None:
-        # The audit log must not cost the agent its context, nor hold it up.
-        if self.recorder is None:
-            return
-        try:
-            await asyncio.wait_for(off_loop(self.recorder, result), self.config.deadline)
-        except Exception as error:
-            logger.error("recorder.failed", gap_id=result.gap.gap_id, error=f"{type(error).__name__}: {error}")
 
-
-async def _open(memory: object, seconds: float) -> None:
+async def opened(memory: object, seconds: float) -> None:
+    """Let a memory load what takes long, before a deadline begins to run."""
     if isinstance(memory, Opens):
         # What goes wrong here goes wrong in the search too, and is recorded there.
         with suppress(Exception):
@@ -306,29 +296,6 @@ def _seen_gap(gap: ContextGap) -> dict[str, Any]:
         "confidence": gap.confidence,
         "query": gap.context_query,
         "indicators": list(gap.indicators),
-    }
-
-
-def _outcome(result: InjectionResult) -> str:
-    if result.injected:
-        return "injected"
-    return "escalated" if result.escalated else "abstained"
-
-
-def _summary(result: InjectionResult) -> dict[str, Any]:
-    """The facts of a result without any text."""
-    return {
-        "gap_id": result.gap.gap_id,
-        "agent": result.gap.agent,
-        "reason": result.gap.reason,
-        "confidence": result.gap.confidence,
-        "target": result.injection_target,
-        "contexts": [context.key for context in result.contexts_retrieved],
-        "dropped": len(result.dropped),
-        "failures": [failure.source for failure in result.failures],
-        "tokens": result.total_tokens,
-        "size": result.total_context_size,
-        "duration_ms": round(result.duration_ms, 3),
     }
 
 

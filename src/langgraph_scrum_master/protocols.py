@@ -126,6 +126,23 @@ class MemoryStore(Protocol):
 
 
 @runtime_checkable
+class SessionMemory(Protocol):
+    """A memory that knows what was worked on lately, and how sessions ended."""
+
+    async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> Sequence[MemoryResult]:
+        """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
+        ...
+
+    async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
+        """Keep what a session came to; ending it again replaces the summary."""
+        ...
+
+    async def last_session(self) -> MemoryResult | None:
+        """The summary of the session that ended last."""
+        ...
+
+
+@runtime_checkable
 class Opens(Protocol):
     """A memory that takes long to start: it is opened before the sources' deadline begins to run."""
 

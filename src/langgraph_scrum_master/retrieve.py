@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import structlog
@@ -17,9 +17,12 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 
 async def retrieve(
-    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float
+    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-    """What the sources found, the best for each query first, and which of them failed or were late."""
+    """What the sources found, the best for each query first, and which of them failed or were late.
+
+    What a source raises that `must` not fail is raised here.
+    """
     if not sources or not queries:
         return [], ()
     tasks = {
@@ -27,14 +30,19 @@ async def retrieve(
         for i, query in enumerate(queries)
         for source in sources
     }
-    done, late = await asyncio.wait(tasks, timeout=deadline)
-    for task in late:
-        task.cancel()
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=deadline)
+    finally:
+        for task in tasks:
+            task.cancel()
     found: list[list[RetrievedContext]] = [[] for _ in queries]
     failures: dict[str, SourceFailure] = {}
     for task, (i, source) in tasks.items():
+        if task in done and source.name in must and not task.cancelled() and (error := task.exception()):
+            raise error
         if why := _failure(task, task in done, deadline):
-            failures.setdefault(source.name, SourceFailure(source=source.name, error=why))
+            failure = SourceFailure(source=source.name, error=why, late=task not in done)
+            failures.setdefault(source.name, failure)
         else:
             found[i].extend(task.result())
     for failure in failures.values():
@@ -58,7 +66,11 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
 
 async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:
     found: list[object] = list(await source.find(query, state))
-    return [replace(_context(item), retrieved_at=query.now) for item in found]
+    return [_stamped(_context(item), query.now) for item in found]
+
+
+def _stamped(context: RetrievedContext, now: str) -> RetrievedContext:
+    return context if context.retrieved_at == now else replace(context, retrieved_at=now)
 
 
 def _context(item: object) -> RetrievedContext:

@@ -10,6 +10,7 @@ from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.model import ContextGap, InjectionResult, RetrievedContext
 from langgraph_scrum_master.pipeline import Finding, Pipeline
 from langgraph_scrum_master.protocols import MemoryStore, State
+from langgraph_scrum_master.record.facts import log
 
 
 async def detect_context_gap(state: State) -> ContextGap | None:
@@ -35,7 +36,8 @@ async def inject_context(
     started = pipeline.clock()
     result = pipeline.fit(gap, Finding(contexts=tuple(contexts)), pipeline.sight(state))
     result = replace(result, duration_ms=(pipeline.clock() - started) * 1000)
-    pipeline.log(result)
+    if config.log_injections:
+        log(result)
     return result
 
 

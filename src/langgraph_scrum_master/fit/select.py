@@ -41,5 +41,7 @@ def _fitted(
     def start_fits(start: str) -> bool:
         return fits([*kept, replace(context, content=start, truncated=True)])
 
+    if len(context.content) < SHORTEST or not start_fits(context.content[:SHORTEST]):
+        return None
     short = trim(context.content, start_fits)
     return replace(context, content=short, truncated=True) if len(short) >= SHORTEST else None

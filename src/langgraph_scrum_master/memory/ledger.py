@@ -291,7 +291,12 @@ class Ledger:
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """These records by their number."""
         found = self._db.among("SELECT id, kind, key, text, data FROM records WHERE id IN ({})", ids)
-        return {row[0]: _record(*row[1:]) for row in found}
+        # Read in one go: that is several times as fast as one by one.
+        data = json.loads(f"[{','.join([row[4] for row in found])}]")
+        return {
+            number: Record(kind=kind, key=key, text=text, data=each)
+            for (number, kind, key, text, _), each in zip(found, data, strict=True)
+        }
 
     def close(self) -> None:
         """Let go of the file."""

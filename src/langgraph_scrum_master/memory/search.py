@@ -53,7 +53,7 @@ def search(
     agreed, candidates = _agreed(ledger, asked, rows, models)
     total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
-    return _ranked(ledger, [(rows[i], agreed.match(i, float(total[i]) / agreed.whole)) for i in order])
+    return _ranked(ledger, [rows[i] for i in order], agreed.matches(total, order))
 
 
 def compare(
@@ -63,8 +63,7 @@ def compare(
     if not rows:
         return []
     agreed, _ = _agreed(ledger, Asked(query, ledger, embedder, models=models), rows, models)
-    shares = (agreed.total / agreed.whole).tolist()
-    return _ranked(ledger, [(row, agreed.match(i, shares[i])) for i, row in enumerate(rows)])
+    return _ranked(ledger, rows, agreed.matches(agreed.total, range(len(rows))))
 
 
 def _agreed(
@@ -76,9 +75,9 @@ def _agreed(
     return agreement(asked, candidates, with_models(models) if models else SPACES), candidates
 
 
-def _ranked(ledger: Ledger, matches: Sequence[tuple[Row, Match]]) -> list[Ranked]:
-    records = ledger.records([row.id for row, _ in matches])
-    return [Ranked(records[row.id], match) for row, match in matches if row.id in records]
+def _ranked(ledger: Ledger, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:
+    records = ledger.records([row.id for row in rows])
+    return [Ranked(records[row.id], match) for row, match in zip(rows, matches, strict=True) if row.id in records]
 
 
 def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:

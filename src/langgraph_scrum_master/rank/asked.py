@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, of_sentences, static_model
@@ -133,6 +133,13 @@ class Candidates:
         """Whether each tells a cause (1), an effect (2), or both (3)."""
         return self._heads[:, CAUSAL]
 
+    @cached_property
+    def sessions(self) -> Array:
+        """The session of each by number; -1 for those that are in none."""
+        numbers: dict[str, int] = {"": -1}
+        found = [numbers.setdefault(candidate.session, len(numbers) - 1) for candidate in self.found]
+        return np.array(found, dtype="int64")
+
     @property
     def sizes(self) -> Array:
         """Characters of each."""
@@ -232,7 +239,7 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
         (ids,) = embedder.token_ids([text])
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return _checked([embedder.embed_query(text)], 1)[0]
+    return _checked(lambda: [embedder.embed_query(text)], 1)[0]
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
@@ -244,16 +251,21 @@ def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -
 
 def unit_vectors(texts: Sequence[str], embedder: Embedder) -> Array:
     """A unit vector for each text, as the embedder makes it."""
-    return _checked(embedder.embed_documents(list(texts)), len(texts))
+    return _checked(lambda: embedder.embed_documents(list(texts)), len(texts))
 
 
-def _checked(made: object, count: int) -> Array:
+def _checked(make: Callable[[], object], count: int) -> Array:
+    try:
+        made = make()
+    # Whatever a model raises, from whatever library.
+    except Exception as error:
+        raise EmbeddingError(f"{type(error).__name__}: {error}") from error
     try:
         vectors = np.asarray(made, dtype="float64")
     except (TypeError, ValueError):
         vectors = np.zeros(0)
     if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
-        raise StoreError(
+        raise EmbeddingError(
             f"the embedder must give one vector of finite numbers per text, all of one length, got {vectors.shape} for "
             f"{count} texts"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from langgraph_scrum_master.model import Dropped, DropReason, RetrievedContext
-from langgraph_scrum_master.text.similarity import Seen, Whole
+from langgraph_scrum_master.text.similarity import Seen, Shelf, Whole
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
 """What is kept, in its order, and what is not."""
@@ -45,11 +45,12 @@ def novel(
 
 def distinct(contexts: Sequence[RetrievedContext]) -> Split:
     """The contexts without those that repeat a better one."""
-    kept: list[tuple[RetrievedContext, Seen]] = []
+    kept: dict[str, RetrievedContext] = {}
     left: list[Dropped] = []
+    said = Shelf()
     for context in contexts:
-        if any(context.key == other.key or said.says(context.content) for other, said in kept):
-            left.append(dropped(context, "duplicate"))
+        if context.key not in kept and said.add(context.content):
+            kept[context.key] = context
         else:
-            kept.append((context, Seen(context.content)))
-    return [context for context, _ in kept], left
+            left.append(dropped(context, "duplicate"))
+    return list(kept.values()), left

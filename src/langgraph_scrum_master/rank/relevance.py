@@ -82,11 +82,16 @@ class Agreement(NamedTuple):
     """What it could be for this query."""
     strengths: dict[Space, Array]
 
-    def match(self, i: int, share: float) -> Match:
-        """How well a text serves, given the share of what could be that it has reached in the end."""
-        own = {space.code: round(float(values[i]), 3) for space, values in self.strengths.items()}
-        together = sum(space.weight * float(values[i]) for space, values in self.strengths.items())
-        return Match(calibrated(share), own, round(together, 3))
+    def matches(self, reached: Array, order: Sequence[int]) -> list[Match]:
+        """How well texts serve, in this order, given the agreement that each has reached in the end."""
+        codes = [space.code for space in self.strengths]
+        own = np.stack(list(self.strengths.values()), axis=1)[order].astype("float64")
+        together = (own @ [space.weight for space in self.strengths]).round(3).tolist()
+        shares = (reached[order] / self.whole).tolist()
+        return [
+            Match(calibrated(share), dict(zip(codes, strengths, strict=True)), agreement)
+            for share, strengths, agreement in zip(shares, own.round(3).tolist(), together, strict=True)
+        ]
 
 
 def relevance(
@@ -121,8 +126,7 @@ def relevance(
     ]
     candidates = Candidates(found)
     agreed = agreement(Asked(query, corpus, embedder), candidates)
-    totals = supported(agreed.total, agreed.whole, candidates).tolist()
-    return [agreed.match(i, total / agreed.whole) for i, total in enumerate(totals)]
+    return agreed.matches(supported(agreed.total, agreed.whole, candidates), range(len(texts)))
 
 
 def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> Agreement:
@@ -167,15 +171,18 @@ def supported(own: Array, whole: float, candidates: Candidates) -> Array:
 
 def fair(total: Array, candidates: Candidates) -> Array:
     """The same, with less for texts of a session that has had its share among better ones."""
-    used: dict[str, float] = {}
     shared = total.copy()
-    tokens = (candidates.sizes / _CHARACTERS_PER_TOKEN).tolist()
-    for i in np.argsort(-total, kind="stable").tolist():
-        session = candidates.found[i].session
-        if session and used.get(session) and used[session] + tokens[i] > FAIR_SHARE:
+    tokens, sessions = candidates.sizes / _CHARACTERS_PER_TOKEN, candidates.sessions
+    crowded = np.bincount(sessions + 1, weights=tokens) > FAIR_SHARE
+    crowded[0] = False
+    used: dict[int, float] = {}
+    order = np.argsort(-total, kind="stable")
+    for i in order[crowded[sessions[order] + 1]].tolist():
+        session, size = int(sessions[i]), float(tokens[i])
+        if used.get(session) and used[session] + size > FAIR_SHARE:
             shared[i] *= CROWDED
-        elif session:
-            used[session] = used.get(session, 0.0) + tokens[i]
+        else:
+            used[session] = used.get(session, 0.0) + size
     return shared
 
 
@@ -197,12 +204,11 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
 
 
 def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
-    sessions: dict[str, int] = {"": -1}
-    number = [sessions.setdefault(candidate.session, len(sessions)) for candidate in candidates.found]
-    place = np.array(number, dtype="int64") * _FAR + [candidate.position for candidate in candidates.found]
+    sessions = candidates.sessions
+    place = sessions * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
     ordered = place[order]
-    needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (np.array(number) >= 0)
+    needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (sessions >= 0)
     total, support = own.copy(), own * (own / whole / STRONG) ** 2
     for off, share in NEIGHBOURS:
         for wanted in (place - off, place + off):

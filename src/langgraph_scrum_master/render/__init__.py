@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from langgraph_scrum_master.render.framed import framed
+from langgraph_scrum_master.render.markdown import HEADINGS, TITLE, line, markdown
 
-__all__ = ["framed"]
+__all__ = ["HEADINGS", "TITLE", "framed", "line", "markdown"]

@@ -36,7 +36,7 @@ class MemorySource:
         return {context.key: context for context in contexts}.values()
 
     async def _similar(self, query: Query) -> list[RetrievedContext]:
-        return [_remembered(query, result) for result in await self._memory.search_similar(query.text, k=query.k)]
+        return [remembered(query, result) for result in await self._memory.search_similar(query.text, k=query.k)]
 
     async def _decisions(self, query: Query) -> list[RetrievedContext]:
         found = await self._memory.search_decisions(query.text, k=query.k)
@@ -73,7 +73,8 @@ def _habit(query: Query, pattern: CodePattern, score: float) -> RetrievedContext
     )
 
 
-def _remembered(query: Query, result: MemoryResult) -> RetrievedContext:
+def remembered(query: Query, result: MemoryResult) -> RetrievedContext:
+    """A memory as context, with why it was found."""
     return RetrievedContext(
         source="memory",
         content=result.content,
@@ -82,7 +83,9 @@ def _remembered(query: Query, result: MemoryResult) -> RetrievedContext:
         retrieved_at=query.now,
         key=result.key,
         title=str(result.metadata.get("title", "")),
-        created_at=str(result.metadata.get("created_at", "")),
+        created_at=str(result.metadata.get("created_at") or result.metadata.get("timestamp") or ""),
+        strengths=result.strengths,
+        weighted_agreement=result.weighted_agreement,
     )
 
 

@@ -22,6 +22,9 @@ _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
 
 def as_data(text: str) -> str:
     """The text without invisible characters, and with whatever would open or close our frame made harmless."""
+    # As most texts are, and quickly told.
+    if text.isascii() and text.isprintable() and "<" not in text and "[" not in text:
+        return text
     visible = _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     framed = _OPENING.sub(lambda m: "&lt;" if _names_our_frame(visible[m.end() : m.end() + _REACH]) else m[0], visible)
     return _ROLE_TOKEN.sub(lambda m: {"<": "&lt;", "[": "&#91;"}[m[0]], framed)

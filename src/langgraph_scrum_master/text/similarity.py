@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from itertools import chain
 
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import numbers
@@ -42,6 +44,52 @@ class Seen:
             return tuple(words) in self._sentences
         shingles = _shingles(words)
         return sum(shingle in self._shingles for shingle in shingles) >= SAME * len(shingles)
+
+
+class Shelf:
+    """Texts that are kept apart: whether any single one of them says what another does."""
+
+    __slots__ = ("_first", "_further", "_numbers", "_texts")
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._numbers: list[frozenset[str]] = []
+        # By shingle the first text that has it, and further ones apart: most have only one.
+        self._first: dict[tuple[str, ...], int] = {}
+        self._further: dict[tuple[str, ...], list[int]] = {}
+
+    def add(self, text: str) -> bool:
+        """Put the text on it, unless one that is there says it already; whether it was put there."""
+        words, named = _words(text), numbers(text)
+        shingles = set(_shingles(words))
+        known = shingles & self._first.keys()
+        if self._says(words, shingles, known, named):
+            return False
+        place = len(self._texts)
+        self._first.update(dict.fromkeys(shingles - known, place))
+        for shingle in known:
+            self._further.setdefault(shingle, []).append(place)
+        self._texts.append(text)
+        self._numbers.append(named)
+        return True
+
+    def _says(
+        self,
+        words: list[str],
+        shingles: set[tuple[str, ...]],
+        known: set[tuple[str, ...]],
+        named: frozenset[str],
+    ) -> bool:
+        if not words:
+            return True
+        if len(words) <= SHINGLE:
+            return any(words == _words(sentence) for text in self._texts for sentence in sentences(text))
+        needed = SAME * len(shingles)
+        if len(known) < needed:
+            return False
+        held = Counter(self._first[shingle] for shingle in known)
+        held.update(chain.from_iterable(self._further.get(shingle, ()) for shingle in known))
+        return any(count >= needed and named <= self._numbers[place] for place, count in held.items())
 
 
 class Whole:

@@ -12,7 +12,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
 _WORD_END = re.compile(r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 
 
-def trim(text: str, fits: Callable[[str], bool]) -> str:
+def trim(text: str, fits: Callable[[str], bool], ellipsis: str = ELLIPSIS) -> str:
     """The longest start of the text that fits, cut at a sentence if that keeps half of it, else at a word.
 
     Ends in an ellipsis if anything was cut; empty if not even a word fits. `fits` must hold for any start of a
@@ -20,8 +20,8 @@ def trim(text: str, fits: Callable[[str], bool]) -> str:
     """
     if fits(text):
         return text
-    by_word = _longest(text, _cuts(_WORD_END, text), fits)
-    by_sentence = _longest(text, _cuts(_SENTENCE_END, text), fits)
+    by_word = _longest(text, _cuts(_WORD_END, text), fits, ellipsis)
+    by_sentence = _longest(text, _cuts(_SENTENCE_END, text), fits, ellipsis)
     return by_sentence if len(by_sentence) * 2 >= len(by_word) else by_word
 
 
@@ -29,13 +29,13 @@ def _cuts(boundary: re.Pattern[str], text: str) -> list[int]:
     return [match.start() for match in boundary.finditer(text)]
 
 
-def _longest(text: str, cuts: list[int], fits: Callable[[str], bool]) -> str:
+def _longest(text: str, cuts: list[int], fits: Callable[[str], bool], ellipsis: str) -> str:
     low, high = 0, len(cuts)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(text[: cuts[middle - 1]] + ELLIPSIS):
+        if fits(text[: cuts[middle - 1]] + ellipsis):
             low = middle
         else:
             high = middle - 1
     kept = text[: cuts[low - 1]].rstrip() if low else ""
-    return kept + ELLIPSIS if kept else ""
+    return kept + ellipsis if kept else ""

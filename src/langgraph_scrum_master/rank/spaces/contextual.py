@@ -13,4 +13,4 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return likeness(candidates.contexts @ asked.meaning)
 
 
-SPACE = Space(name="E10 contextual", category="semantic", agrees=0.38, diverges=0.01, strengths=strengths, unheard=0.0)
+SPACE = Space(name="E10 contextual", category="semantic", agrees=0.38, diverges=0.13, strengths=strengths, unheard=0.0)

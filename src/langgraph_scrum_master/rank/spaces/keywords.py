@@ -32,4 +32,4 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return weights @ candidates.terms.best(likeness.take(place, axis=1)) / weights.sum()
 
 
-SPACE = Space(name="E13 keywords", category="semantic", agrees=0.43, diverges=0.03, strengths=strengths, unheard=0.25)
+SPACE = Space(name="E13 keywords", category="semantic", agrees=0.43, diverges=0.19, strengths=strengths, unheard=0.25)

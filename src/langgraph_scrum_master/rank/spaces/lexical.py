@@ -22,4 +22,4 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return candidates.terms.held(asked.features.terms, asked.term_weights, repeated) / whole
 
 
-SPACE = Space(name="E6 lexical", category="semantic", agrees=0.12, diverges=0.01, strengths=strengths, unheard=0.0)
+SPACE = Space(name="E6 lexical", category="semantic", agrees=0.12, diverges=0.05, strengths=strengths, unheard=0.0)

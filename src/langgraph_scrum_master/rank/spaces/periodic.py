@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from langgraph_scrum_master.rank.asked import Asked, Candidates
@@ -14,8 +16,13 @@ DAY, WEEK = 86_400.0, 604_800.0
 def strengths(asked: Asked, candidates: Candidates) -> Array:
     """The mean of how near the hours and how near the weekdays are; 0 where no time is known."""
     created = np.array([candidate.created for candidate in candidates.found])
-    near = [(1 + np.cos(2 * np.pi * (asked.now - created) / period)) / 2 for period in (DAY, WEEK)]
-    return np.where(created > 0, (near[0] + near[1]) / 2, 0.0)
+    age = asked.now - created
+    return np.where(created > 0, (nearness(age, DAY) + nearness(age, WEEK)) / 2, 0.0)
+
+
+def nearness(age: Any, period: float) -> Any:
+    """How near two moments are in the day, or in the week: 1 for the same, 0 for the opposite."""
+    return (1 + np.cos(2 * np.pi * age / period)) / 2
 
 
 SPACE = Space(name="E3 periodic", category="temporal", agrees=0.70, diverges=0.30, strengths=strengths)

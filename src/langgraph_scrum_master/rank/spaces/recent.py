@@ -15,8 +15,12 @@ HALF_LIFE = 7 * 86_400.0
 def strengths(asked: Asked, candidates: Candidates) -> Array:
     """1 for now, half of it for each week since; 0 where no time is known."""
     created = np.array([candidate.created for candidate in candidates.found])
-    age = np.maximum(0.0, asked.now - created)
-    return np.where(created > 0, 0.5 ** (age / HALF_LIFE), 0.0)
+    return np.where(created > 0, freshness(asked.now - created), 0.0)
+
+
+def freshness(age: Array) -> Array:
+    """1 for now, half of it for each week since."""
+    return 0.5 ** (np.maximum(0.0, age) / HALF_LIFE)
 
 
 SPACE = Space(name="E2 recent", category="temporal", agrees=0.70, diverges=0.30, strengths=strengths)

@@ -26,4 +26,4 @@ def likeness(cosines: Array) -> Array:
     return np.clip((cosines - UNRELATED) / (SAME - UNRELATED), 0, 1)
 
 
-SPACE = Space(name="E1 semantic", category="semantic", agrees=0.31, diverges=0.01, strengths=strengths)
+SPACE = Space(name="E1 semantic", category="semantic", agrees=0.31, diverges=0.12, strengths=strengths)

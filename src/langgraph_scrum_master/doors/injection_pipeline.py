@@ -1,0 +1,292 @@
+"""Context for a prompt: the memories that serve it, how it differs from recent work, what the last session came to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+
+import structlog
+
+from langgraph_scrum_master.blocking import off_loop, wait_for
+from langgraph_scrum_master.config import PROMPT_BUDGET, RecencyWeights, TokenBudget
+from langgraph_scrum_master.errors import ConfigError, EmbeddingError, InjectionError
+from langgraph_scrum_master.fit import reliable
+from langgraph_scrum_master.fit.sections import (
+    ALERTS,
+    CLOSE,
+    HINTS,
+    RELATED,
+    SESSION,
+    Costs,
+    Sections,
+    allocate,
+)
+from langgraph_scrum_master.model import (
+    HIGH_AGREEMENT,
+    ContextGap,
+    Dropped,
+    InjectionResult,
+    Query,
+    RetrievedContext,
+    SourceFailure,
+    digest,
+    instant,
+)
+from langgraph_scrum_master.pipeline import OPENING, opened
+from langgraph_scrum_master.protocols import Clock, MemoryStore, Recorder, SessionMemory, Source, TokenCounter
+from langgraph_scrum_master.rank.dedupe import dropped
+from langgraph_scrum_master.rank.priority import prioritized
+from langgraph_scrum_master.record.facts import keep, log
+from langgraph_scrum_master.render import HEADINGS, TITLE, line, markdown
+from langgraph_scrum_master.retrieve import retrieve
+from langgraph_scrum_master.sources.divergence import DivergenceSource, goes_on
+from langgraph_scrum_master.sources.session import SessionSource
+from langgraph_scrum_master.sources.similar import SimilarSource
+from langgraph_scrum_master.sources.temporal import hints
+from langgraph_scrum_master.text.similarity import Whole
+from langgraph_scrum_master.text.tokens import estimate_tokens
+
+logger = structlog.get_logger("langgraph_scrum_master")
+
+NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
+
+CANDIDATES = 64
+"""The best of those that the store has ranked, its 100 nearest by vectors and its 100 nearest by words."""
+
+MOST_MEMORIES = 32
+"""Memories that a prompt gets, however short they are."""
+
+MOST_HINTING = 6
+"""Contexts whose times are told of, the best."""
+
+MIN_RELEVANCE_SCORE = 0.6
+"""Below it a memory is left out, even if some space agrees on it."""
+
+
+class InjectionPipeline:
+    """Finds what a prompt should be answered with in mind, within a token budget, as Markdown.
+
+    `session_summary` is what the last session came to, where the host knows; else it is asked of the memory, which
+    learns it by `end_session`. Days and times of day are those of the time zone. `sources` are asked beside the memory,
+    and what they give is ordered with the memories.
+    """
+
+    def __init__(
+        self,
+        memory: MemoryStore,
+        *,
+        budget: TokenBudget = PROMPT_BUDGET,
+        recency_weights: RecencyWeights | None = None,
+        min_relevance_score: float = MIN_RELEVANCE_SCORE,
+        deadline: float = 2.0,
+        session_summary: str | None = None,
+        sources: Iterable[Source] = (),
+        zone: tzinfo = UTC,
+        clock: Clock = time.time,
+        count_tokens: TokenCounter = estimate_tokens,
+        recorder: Recorder | None = None,
+    ) -> None:
+        if not isinstance(memory, MemoryStore):
+            raise ConfigError(
+                f"memory must keep the MemoryStore protocol, such as ChromaMemory('folder'), got {memory!r}"
+            )
+        if not 0 <= min_relevance_score <= 1:
+            raise ConfigError(f"min_relevance_score must be a number from 0 to 1, got {min_relevance_score!r}")
+        if not deadline > 0:
+            raise ConfigError(f"deadline must be a number of seconds above 0, got {deadline!r}")
+        self._memory = memory
+        self._sessions = memory if isinstance(memory, SessionMemory) else None
+        self._sources = tuple(sources)
+        self._summary = session_summary
+        self._bar = min_relevance_score
+        self._deadline = deadline
+        self._zone = zone
+        self._clock = clock
+        self._count_tokens = count_tokens
+        self._recorder = recorder
+        self._opened = False
+        self.set_token_budget(budget)
+        self.configure_recency_weights(recency_weights or RecencyWeights())
+
+    def set_token_budget(self, budget: TokenBudget) -> None:
+        """The tokens of each section from now on; a section that is not named gets none."""
+        if not isinstance(budget, TokenBudget):
+            raise ConfigError(f"the budget must be a TokenBudget, such as {PROMPT_BUDGET!r}, got {budget!r}")
+        self._budget = budget.only(*PROMPT_BUDGET)
+
+    def configure_recency_weights(self, weights: RecencyWeights) -> None:
+        """How much a memory counts by its age, from now on."""
+        if not isinstance(weights, RecencyWeights):
+            raise ConfigError(f"the weights must be RecencyWeights, got {weights!r}")
+        self._weights = weights
+
+    def inject_context(self, query: str, session_id: str) -> InjectionResult:
+        """Context for the prompt; also inside a running event loop, which it then holds up."""
+        return wait_for(self.ainject_context(query, session_id))
+
+    async def ainject_context(self, query: str, session_id: str) -> InjectionResult:
+        """Context for the prompt. Raises `InjectionError` if the query cannot be embedded or the memory fails.
+
+        What is late by the deadline is left out, and told in the result's `failures`.
+        """
+        if not self._opened:
+            await opened(self._memory, OPENING * self._deadline)
+            self._opened = True
+        started = self._clock()
+        now = datetime.fromtimestamp(started, UTC).isoformat()
+        asked = Query(text=query, agent="", now=now, k=CANDIDATES, session=session_id)
+        found, failures = await self._found(asked)
+        result = await off_loop(self._fitted, asked, found, failures)
+        result = replace(result, duration_ms=(self._clock() - started) * 1000)
+        log(result)
+        await keep(result, self._recorder, self._deadline)
+        return result
+
+    def end_session(self, session_id: str, summary: str) -> None:
+        """Keep what the session came to: the next one is told of it."""
+        wait_for(self.aend_session(session_id, summary))
+
+    async def aend_session(self, session_id: str, summary: str) -> None:
+        """Keep what the session came to: the next one is told of it."""
+        if self._sessions is None:
+            raise InjectionError(f"{self._memory!r} keeps no sessions: give `session_summary` instead")
+        await self._sessions.end_session(session_id, summary, datetime.fromtimestamp(self._clock(), UTC).isoformat())
+
+    async def _found(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        if not asked.text.strip():
+            return [], ()
+        others = asyncio.ensure_future(retrieve([asked], {}, self._sources, self._deadline))
+        try:
+            found, failures = await self._remembered(asked)
+            more, further = await others
+        except EmbeddingError as error:
+            raise InjectionError(f"Failed to embed query: {error}") from error
+        except Exception as error:
+            raise InjectionError(f"Failed to retrieve memories: {error}") from error
+        finally:
+            others.cancel()
+        return self._timed_out([*found, *more], (*failures, *further), asked)
+
+    async def _remembered(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        """What the memory has; its searches one after the other, for in this process they would slow each other."""
+        until = asyncio.get_running_loop().time() + self._deadline
+        similar = SimilarSource(self._memory)
+        found, failures = await retrieve([asked], {}, [similar], self._deadline, must=(similar.name,))
+        left = max(0.0, until - asyncio.get_running_loop().time())
+        more, further = await retrieve([asked], {}, self._about_sessions(asked, found), left)
+        return [*found, *more], (*failures, *further)
+
+    def _timed_out(
+        self, found: list[RetrievedContext], failures: tuple[SourceFailure, ...], asked: Query
+    ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        """The same, with what was late told in the words for that."""
+        told = f"Context injection timed out after {self._deadline * 1000:.0f}ms"
+        if late := [failure.source for failure in failures if failure.late]:
+            answered = sorted({context.source for context in found})
+            logger.warning("injection.timed_out", error=told, late=late, answered=answered, session=asked.session)
+        return found, tuple(replace(each, error=told) if each.late else each for each in failures)
+
+    def _about_sessions(self, asked: Query, found: Sequence[RetrievedContext]) -> list[Source]:
+        if self._sessions is None:
+            return []
+        last: list[Source] = [SessionSource(self._sessions)] if self._summary is None else []
+        return last if goes_on(asked, found, MIN_RELEVANCE_SCORE) else [*last, DivergenceSource(self._sessions)]
+
+    def _fitted(
+        self, asked: Query, found: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
+    ) -> InjectionResult:
+        count = reliable(self._count_tokens)
+        wanted, left = self._sorted_out(asked, found)
+        costs = self._costs(asked, count)
+        kept, over = allocate(wanted, self._budget, costs)
+        best = [*kept[SESSION], *kept[CLOSE], *kept[RELATED]][:MOST_HINTING]
+        hinted, unsaid = allocate({HINTS: hints(asked, best, self._zone)}, self._budget, costs)
+        kept[HINTS] = hinted[HINTS]
+        text, tokens, excess = self._written(asked, kept, count)
+        contexts = tuple(context for each in kept.values() for context in each)
+        _tell_cut(contexts, wanted, count)
+        if not text and not failures and (needed := count(NOTHING_FOUND)) <= self._budget.total:
+            text, tokens = NOTHING_FOUND, needed
+        return InjectionResult(
+            gap=_gap(asked),
+            contexts_retrieved=contexts,
+            injected=bool(contexts),
+            injection_target="prompt",
+            total_context_size=len(text.encode()),
+            duration_ms=0.0,
+            text=text,
+            total_tokens=tokens,
+            dropped=(*left, *over, *unsaid, *excess),
+            failures=failures,
+        )
+
+    def _sorted_out(
+        self, asked: Query, found: Sequence[RetrievedContext]
+    ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped]]:
+        """What was found by sections, the best first, without what is weak, said twice, or asked."""
+        summaries = [context for context in found if context.source == "session"]
+        if self._summary:
+            summaries = [_summary(asked, self._summary)]
+        told = {context.key for context in summaries}
+        others = [context for context in found if context.source not in ("alert", "session")]
+        good, weak = prioritized(others, self._bar, MOST_MEMORIES, instant(asked.now), self._weights)
+        question = Whole(asked.text)
+        known = [each for each in good if each.key in told or each.content in question]
+        new = [each for each in good if each not in known] if known else good
+        sections = {
+            ALERTS: [context for context in found if context.source == "alert"],
+            CLOSE: [context for context in new if context.weighted_agreement >= HIGH_AGREEMENT],
+            RELATED: [context for context in new if context.weighted_agreement < HIGH_AGREEMENT],
+            SESSION: summaries,
+        }
+        return sections, [*weak, *(dropped(each, "already_seen") for each in known)]
+
+    def _costs(self, asked: Query, count: TokenCounter) -> Costs:
+        now, known = instant(asked.now), dict[tuple[str, str], int]()
+
+        def cost(context: RetrievedContext) -> int:
+            shown = (context.content, context.created_at)
+            if shown not in known:
+                known[shown] = count(line(context, now, self._zone) + "\n")
+            return known[shown]
+
+        headings = {name: count(f"{heading}\n\n") for name, heading in HEADINGS.items()}
+        return Costs(count(f"{TITLE}\n\n"), headings, cost, count)
+
+    def _written(
+        self, asked: Query, kept: dict[str, list[RetrievedContext]], count: TokenCounter
+    ) -> tuple[str, int, list[Dropped]]:
+        """The text and its tokens, within the budget whatever a counter makes of the whole; the least goes first."""
+        excess: list[Dropped] = []
+        while (tokens := count(text := markdown(kept, instant(asked.now), self._zone))) > self._budget.total:
+            last = next(each for each in reversed(kept.values()) if each)
+            excess.append(dropped(last.pop(), "over_budget"))
+        return text, tokens, excess
+
+
+def _gap(asked: Query) -> ContextGap:
+    return ContextGap(
+        gap_id=digest(asked.session, asked.text, asked.now),
+        agent=asked.session,
+        reason="explicit_flag",
+        context_query=asked.text,
+        confidence=1.0,
+        indicators=("prompt",),
+        detected_at=asked.now,
+    )
+
+
+def _summary(asked: Query, text: str) -> RetrievedContext:
+    return RetrievedContext(source="session", content=text, relevance_score=1.0, retrieved_at=asked.now, key="session")
+
+
+def _tell_cut(contexts: Sequence[RetrievedContext], wanted: Sections, count: TokenCounter) -> None:
+    """Log which memories were cut because there is no room for them."""
+    before = {context.key: context.content for each in wanted.values() for context in each}
+    for context in contexts:
+        if context.truncated and (whole := count(before[context.key])) > (left := count(context.content)):
+            told = f"Truncated memory {context.key} from {whole} to {left} tokens"
+            logger.info("memory.truncated", key=context.key, tokens=whole, kept=left, told=told)

@@ -1,0 +1,53 @@
+"""The facts of a result without any text: for the log, and for whoever watches the run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.protocols import Recorder
+
+logger = structlog.get_logger("langgraph_scrum_master")
+
+
+def outcome(result: InjectionResult) -> str:
+    """What came of it, in a word."""
+    if result.injected:
+        return "injected"
+    return "escalated" if result.escalated else "abstained"
+
+
+def facts(result: InjectionResult) -> dict[str, Any]:
+    """The facts of a result without any text."""
+    return {
+        "gap_id": result.gap.gap_id,
+        "agent": result.gap.agent,
+        "reason": result.gap.reason,
+        "confidence": result.gap.confidence,
+        "target": result.injection_target,
+        "contexts": [context.key for context in result.contexts_retrieved],
+        "dropped": len(result.dropped),
+        "failures": [failure.source for failure in result.failures],
+        "tokens": result.total_tokens,
+        "size": result.total_context_size,
+        "duration_ms": round(result.duration_ms, 3),
+    }
+
+
+def log(result: InjectionResult) -> None:
+    """Log the facts of a result."""
+    logger.info(f"context.{outcome(result)}", **facts(result))
+
+
+async def keep(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:
+    """Hand the result to the recorder, if there is one; that must not cost the agent its context, nor hold it up."""
+    if recorder is None:
+        return
+    try:
+        await asyncio.wait_for(off_loop(recorder, result), seconds)
+    except Exception as error:
+        logger.error("recorder.failed", gap_id=result.gap.gap_id, error=f"{type(error).__name__}: {error}")

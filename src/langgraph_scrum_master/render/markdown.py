@@ -1,0 +1,46 @@
+"""Contexts as Markdown in sections, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+
+from langgraph_scrum_master.model import RetrievedContext, instant
+from langgraph_scrum_master.text.ago import ago
+from langgraph_scrum_master.text.sanitize import as_data
+
+TITLE = "## Relevant Context"
+
+HEADINGS = {
+    "divergence_alert": "### ⚠️ Note: Activity Shift Detected\n⚠️ DIVERGENCE DETECTED",
+    "high_relevance": "### Recent Related Work",
+    "single_space": "### Potentially Related",
+    "recent_session": "### Session Context",
+    "temporal": "### Temporal Hints",
+}
+"""The sections in their order, and what stands above each."""
+
+
+def markdown(sections: Mapping[str, Sequence[RetrievedContext]], now: float, zone: tzinfo) -> str:
+    """The sections that have anything, in their order; empty if none has."""
+    parts = [
+        "\n".join([heading, *(line(context, now, zone) for context in contexts)])
+        for name, heading in HEADINGS.items()
+        if (contexts := sections.get(name))
+    ]
+    return "\n\n".join([TITLE, *parts]) if parts else ""
+
+
+def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:
+    """A context in its section. What was retrieved stands on one line: it cannot look like a heading."""
+    if context.source == "alert":
+        return "\n".join(_one_line(part) for part in context.content.split("\n"))
+    if context.source == "session":
+        return _one_line(context.content)
+    created = instant(context.created_at)
+    when = f"**[{ago(created, now, zone)}]** " if context.source != "hint" and created > 0 else ""
+    return f"- {when}{_one_line(context.content)}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(as_data(text).split()).lstrip("#>*+- ")

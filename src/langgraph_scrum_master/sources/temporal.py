@@ -1,0 +1,68 @@
+"""Hints on how memories stand in time: fresh, from yesterday, from the same hour or weekday."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import tzinfo
+
+from langgraph_scrum_master.model import Query, RetrievedContext, instant
+from langgraph_scrum_master.rank.spaces.periodic import DAY, nearness
+from langgraph_scrum_master.text.ago import days_between
+from langgraph_scrum_master.text.terms import stem, words
+
+HOUR = 3_600.0
+
+SAME_TIME = float(nearness(2 * HOUR, DAY))
+"""Moments within two hours of each other are the same time of day."""
+
+TOPIC = 3
+"""Words that name what a memory is about."""
+
+
+def hints(query: Query, memories: Sequence[RetrievedContext], zone: tzinfo) -> list[RetrievedContext]:
+    """What can be said of the times of these memories, best first, each kind once."""
+    # Of each kind, that of the best memory stands last, and stays.
+    found = dict(hint for memory in reversed(memories) for hint in _hints(query, memory, zone))
+    told = {kind: found[kind] for kind in _KINDS if kind in found}
+    return [
+        RetrievedContext(
+            source="hint",
+            content=text,
+            relevance_score=0.0,
+            retrieved_at=query.now,
+            key=f"hint:{kind}",
+            title=text,
+        )
+        for kind, text in told.items()
+    ]
+
+
+_KINDS = ("recent", "yesterday", "time of day", "weekday", "session")
+
+
+def _hints(query: Query, memory: RetrievedContext, zone: tzinfo) -> Iterator[tuple[str, str]]:
+    now, created = instant(query.now), instant(memory.created_at)
+    age = now - created
+    days = days_between(created, now, zone) if created > 0 and age >= 0 else 0
+    if days == 1:
+        yield "yesterday", "Continuation from yesterday's session"
+    if memory.source == "session":
+        return
+    if query.session and memory.metadata.get("session") == query.session:
+        yield "session", f"Earlier in this session: {_topic(query, memory)}"
+    if 0 <= age < HOUR:
+        yield "recent", f"Recent activity (within last hour): {_topic(query, memory)}"
+    if days >= 1 and nearness(age, DAY) >= SAME_TIME:
+        yield "time of day", f"Same time of day as previous work on {_topic(query, memory)}"
+    if days and days % 7 == 0:
+        yield "weekday", f"Same weekday as previous work on {_topic(query, memory)}"
+
+
+def _topic(query: Query, memory: RetrievedContext) -> str:
+    """Its title, or the words that it shares with the query, or its first ones."""
+    if memory.title:
+        return " ".join(memory.title.split())
+    asked = {stem(word) for word in words(query.text)}
+    said = list(dict.fromkeys(words(memory.content)))
+    shared = [word for word in said if stem(word) in asked]
+    return " ".join((shared or said)[:TOPIC]) or "this"
