@@ -438,6 +438,7 @@ contexts_of = st.lists(
         a_context,
         st.text(min_size=1, max_size=400),
         st.floats(0, 1),
+        title=st.sampled_from(["", "A title " * 30]),
         created_at=st.sampled_from(["", at(60), at(26 * HOUR), at(7 * DAY), "once"]),
         weighted_agreement=st.floats(0, 8.5),
         strengths=st.just({"E1": 0.9}),

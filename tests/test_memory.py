@@ -16,12 +16,10 @@ from langgraph.store.memory import InMemoryStore
 from builders import DECISION, QUESTION, a_state
 from langgraph_scrum_master import (
     ChromaMemory,
-    CodePattern,
     ConfigError,
     Decision,
     DecisionFilter,
     Memory,
-    MemoryStore,
     Query,
     ScrumMaster,
     ScrumMasterWarning,
@@ -56,10 +54,6 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
 @pytest.fixture
 async def memory(opened: Opened) -> RecordMemory:
     return opened("default")
-
-
-async def test_every_backend_keeps_the_protocol(memory: RecordMemory) -> None:
-    assert isinstance(memory, MemoryStore)
 
 
 async def test_what_was_stored_is_found_best_first_with_scores_from_0_to_1(memory: RecordMemory) -> None:
@@ -103,30 +97,6 @@ async def test_a_question_about_something_never_mentioned_scores_low(memory: Rec
     assert all(result.score < 0.7 for result in found)
 
 
-async def test_storing_again_replaces(memory: RecordMemory) -> None:
-    for text in ("The limit is 100.", "The limit is 500."):
-        await memory.store_embedding("limit", text, {})
-
-    assert [result.content for result in await memory.search_similar("limit", k=9)] == ["The limit is 500."]
-
-
-async def test_one_namespace_never_sees_another(opened: Opened) -> None:
-    mine, yours = opened("acme"), opened("acme.eu/@x")
-    await mine.store_embedding("keys", DECISION, {})
-    await mine.store_decision(Decision(agent_type="dev", context="Ours alone."))
-
-    assert await yours.search_similar(QUESTION) == []
-    assert await yours.get_decisions_by_agent("dev") == []
-    assert len(await mine.search_similar(QUESTION)) == 2
-
-
-async def test_an_empty_memory_gives_nothing(memory: RecordMemory) -> None:
-    assert await memory.search_similar("anything") == []
-    assert await memory.search_decisions("anything") == []
-    assert await memory.search_patterns() == []
-    assert await memory.get_patterns_by_type("import_style") == []
-
-
 async def test_an_empty_query_and_an_empty_text_do_no_harm(memory: RecordMemory) -> None:
     await memory.store_many([("blank", " ", {}), ("odd", "…?!", {}), ("keys", DECISION, {})])
 
@@ -167,19 +137,6 @@ async def test_decisions_come_back_whole_filtered_and_by_agent_newest_first(memo
     assert await ids(time_range_start="2026-01-15T00:00:00+00:00") == {"D-2"}
     assert await ids(time_range_end="2026-01-31T23:00:00+00:00") == {"D-1", "D-2"}
     assert await ids(time_range_end="2026-01-31T22:59:59+00:00") == {"D-1"}
-
-
-async def test_patterns_are_found_by_words_and_by_type(memory: RecordMemory) -> None:
-    naming = CodePattern(pattern_type="naming_function", name="verbs", value="functions start with a verb")
-    imports = CodePattern(
-        pattern_type="import_style", name="absolute", value="absolute imports", examples=("from a import b",)
-    )
-    for pattern in (naming, imports):
-        await memory.store_pattern(pattern)
-
-    assert [hit.pattern for hit in await memory.search_patterns("how are functions named?", k=1)] == [naming]
-    assert [hit.pattern for hit in await memory.search_patterns(pattern_type="import_style")] == [imports]
-    assert await memory.get_patterns_by_type("import_style") == [imports]
 
 
 async def test_relationships_are_kept_once(memory: RecordMemory) -> None:

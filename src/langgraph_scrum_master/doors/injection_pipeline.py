@@ -287,6 +287,7 @@ def _tell_cut(contexts: Sequence[RetrievedContext], wanted: Sections, count: Tok
     """Log which memories were cut because there is no room for them."""
     before = {context.key: context.content for each in wanted.values() for context in each}
     for context in contexts:
-        if context.truncated and (whole := count(before[context.key])) > (left := count(context.content)):
+        if context.truncated and context.key in before:
+            whole, left = count(before[context.key]), count(context.content)
             told = f"Truncated memory {context.key} from {whole} to {left} tokens"
             logger.info("memory.truncated", key=context.key, tokens=whole, kept=left, told=told)

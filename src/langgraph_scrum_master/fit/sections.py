@@ -117,7 +117,7 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
     def fits(start: str) -> bool:
         return costs.context(replace(context, content=start)) <= room
 
-    if len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
+    if context.source == "hint" or len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
         return None
     # Most of a long text goes anyway: its start is enough to find the place.
     start = context.content[:most]

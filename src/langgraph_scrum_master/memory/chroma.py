@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
 
 import structlog
 
@@ -34,6 +37,14 @@ T = TypeVar("T")
 KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
 
 logger = structlog.get_logger("langgraph_scrum_master")
+
+CHANGED = "changed"
+"""What clients of one server tell each other in a collection's metadata: another value each time one has written."""
+
+MARGIN = 300.0
+"""Seconds by which the clocks of clients may differ."""
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
 _opened_in: int | None = None
@@ -72,6 +83,8 @@ class ChromaMemory(RecordMemory):
         # Chroma's in-process clients share one database: the number keeps instances apart.
         self._realm = f"process-{next(_numbered)}" if path is None and client is None else "shared"
         self._collections: dict[Kind, Collection] = {}
+        self._heard: str | None = None
+        self._looked = 0.0
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
         self._writing = threading.RLock()
@@ -146,29 +159,35 @@ class ChromaMemory(RecordMemory):
             self._write(book, records)
 
     def _write(self, book: Ledger, records: Sequence[Record]) -> None:
-        from langgraph_scrum_master.rank.asked import document_vectors, meaning_vectors
+        from langgraph_scrum_master.rank.asked import document_vectors
         from langgraph_scrum_master.rank.embedders import StaticEmbedder
-        from langgraph_scrum_master.rank.features import features_of
 
         new = [record for record in records if not book.same(record)]
         if not new:
             return
         texts = [record.text for record in new]
-        features = features_of(texts, [linked(record) for record in new], [record.key for record in new])
         embedder = self._embedder
         # Only the static model needs the counts: another may take long, and must not hold up who reads or writes.
         own = None if isinstance(embedder, StaticEmbedder) else document_vectors(texts, book, embedder)
-
-        def vectors() -> tuple[Any, Any]:
-            meanings = meaning_vectors(texts, book, embedder)
-            return (meanings if own is None else own), meanings
-
-        made = book.write(new, features, vectors)
-        self._send(list(zip(new, made, strict=True)))
+        self._send(list(zip(new, self._entered(book, new, own), strict=True)))
         for kind in SEARCHED if self._models else ():
             if numbers := [i for i, _ in book.keyed(kind, [record.key for record in new if record.kind == kind])]:
                 for space, model in self._models.items():
                     book.modelled.vectors(numbers, space, model)
+
+    def _entered(self, book: Ledger, records: Sequence[Record], vectors: Any) -> list[Any]:
+        """Write the records into the ledger, with these vectors, or else with the static model's; gives the vectors."""
+        from langgraph_scrum_master.rank.asked import meaning_vectors
+        from langgraph_scrum_master.rank.features import features_of
+
+        texts = [record.text for record in records]
+        features = features_of(texts, [linked(record) for record in records], [record.key for record in records])
+
+        def made() -> tuple[Any, Any]:
+            meanings = meaning_vectors(texts, book, self._embedder)
+            return (meanings if vectors is None else vectors), meanings
+
+        return book.write(records, features, made)
 
     def _send(self, rows: Sequence[tuple[Record, Any]]) -> None:
         """Give Chroma what the ledger has as pending."""
@@ -182,9 +201,11 @@ class ChromaMemory(RecordMemory):
                     ids=[record.key for record, _ in part],
                     documents=[record.text for record, _ in part],
                     embeddings=_array([vector for _, vector in part]),
-                    metadatas=[{"data": json.dumps(record.data)} for record, _ in part],
+                    metadatas=[{"data": json.dumps(record.data), "written": time.time()} for record, _ in part],
                 )
                 self._book.mark(kind, [record.key for record, _ in part], DONE)
+        if rows:
+            self._tell()
 
     def _delete(self, kind: Kind, keys: Sequence[str]) -> None:
         from langgraph_scrum_master.memory.ledger import LEAVING
@@ -195,33 +216,67 @@ class ChromaMemory(RecordMemory):
                 book.mark(kind, keys, LEAVING)
                 self._collection(kind).delete(ids=list(keys))
                 book.remove(kind, keys)
+                self._tell()
 
     def _search(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import search
 
-        book = self._up_to_date((*kinds, "relationship"))
+        book = self._up_to_date()
         return search(book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
     def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare
 
-        book = self._up_to_date(SEARCHED)
+        book = self._up_to_date()
         return compare(book, self._embedder, query, book.newest(SEARCHED, limit, session, since), self._models)
 
     def _newest(self, kind: Kind) -> Record | None:
-        book = self._up_to_date((kind,))
+        book = self._up_to_date()
         rows = book.newest((kind,), 1)
         return book.records([rows[0].id]).get(rows[0].id) if rows else None
 
-    def _up_to_date(self, kinds: Sequence[Kind]) -> Ledger:
+    def _up_to_date(self) -> Ledger:
         """The ledger with what other processes, or other clients of a server, have written."""
         book = self._book
         book.refresh()
-        if self._path is None and self._realm == "shared":
-            behind = [kind for kind in kinds if self._collection(kind).count() > book.count(kind)]
-            if behind:
-                self._fill_from_chroma(behind)
+        if self._served:
+            told = self._told()
+            if told != self._heard or self._collection("memory").count() != book.count("memory"):
+                self._follow()
+                self._heard = told
         return book
+
+    @property
+    def _served(self) -> bool:
+        """Whether other clients may write to the same Chroma, each with a ledger of its own."""
+        return self._path is None and self._realm == "shared"
+
+    def _told(self) -> str | None:
+        """What the client that wrote last has told the others."""
+        self._collection("memory")
+        found = self._connected().get_collection(self._name("memory"), embedding_function=None).metadata or {}
+        return found.get(CHANGED)
+
+    def _tell(self) -> None:
+        """Let other clients know that something has changed."""
+        if self._served:
+            others, told = self._told(), uuid4().hex
+            collection = self._collection("memory")
+            collection.modify(metadata={**(collection.metadata or {}), CHANGED: told})
+            # Whoever wrote meanwhile is followed at the next search.
+            self._heard = told if others == self._heard else self._heard
+
+    def _follow(self) -> None:
+        """Take over what other clients have written, changed or deleted since this one looked."""
+        since, self._looked = self._looked - MARGIN, time.time()
+        with self._writing:
+            for kind in KINDS:
+                self._fill_from_chroma((kind,), {"where": {"written": {"$gte": since}}})
+                if self._collection(kind).count() != self._book.count(kind):
+                    self._fill_from_chroma((kind,))
+                    there = set(self._collection(kind).get(include=[])["ids"])
+                    gone = [record.key for record, _ in self._book.every(kind) if record.key not in there]
+                    self._book.remove(kind, gone)
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
@@ -277,6 +332,7 @@ class ChromaMemory(RecordMemory):
                 for record, state in ledger.unfinished:
                     if state == LEAVING:
                         self._collection(record.kind).delete(ids=[record.key])
+                self._looked = time.time()
                 self._fill_from_chroma()
                 self._upsert([record for record, state in ledger.unfinished if state == PENDING])
                 ledger.completed()
@@ -286,15 +342,30 @@ class ChromaMemory(RecordMemory):
             raise
         return ledger
 
-    def _fill_from_chroma(self, kinds: Sequence[Kind] = KINDS) -> None:
-        """Write into the ledger what others, or an earlier version, put into Chroma."""
+    def _fill_from_chroma(self, kinds: Sequence[Kind] = KINDS, some: Mapping[str, Any] = NOTHING) -> None:
+        """Write into the ledger what others, or an earlier version, put into Chroma, or changed there."""
+        from langgraph_scrum_master.memory.ledger import DONE
+
         for kind in kinds:
-            found = self._collection(kind).get(include=["documents", "metadatas"])
-            known = self._book.has(kind, found["ids"])
-            rows = zip(found["ids"], found["documents"] or [], found["metadatas"] or [], strict=True)
-            records = [_record(kind, *row) for row in rows if row[0] not in known]
-            for start in range(0, len(records), BATCH):
-                self._upsert(records[start : start + BATCH])
+            own = self._book.unsettled_keys(kind)
+            for page in self._pages(kind, some):
+                rows = zip(page["ids"], page["documents"] or [], page["metadatas"] or [], strict=True)
+                records = [_record(kind, *row) for row in rows]
+                new = [i for i, record in enumerate(records) if record.key not in own and not self._book.same(record)]
+                if new:
+                    entered = [records[i] for i in new]
+                    self._entered(self._book, entered, _array([page["embeddings"][i] for i in new]))
+                    self._book.mark(kind, [record.key for record in entered], DONE)
+
+    def _pages(self, kind: Kind, some: Mapping[str, Any]) -> Iterator[Any]:
+        for offset in count(0, BATCH):
+            page = self._collection(kind).get(
+                include=["documents", "metadatas", "embeddings"], limit=BATCH, offset=offset, **some
+            )
+            if page["ids"]:
+                yield page
+            if len(page["ids"]) < BATCH:
+                return
 
     @property
     def _embedder(self) -> Embedder:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from heapq import nlargest
+from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
 from langgraph.store.base import BaseStore, PutOp, SearchItem
@@ -25,6 +26,7 @@ from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
 from langgraph_scrum_master.shapes import well_formed
 from langgraph_scrum_master.text.references import canonical
+from langgraph_scrum_master.text.terms import terms
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ ROOT = "scrum_master"
 """The first label of our namespaces; the tenant and the kind follow."""
 
 MOST = 1_000
-"""Records of a kind that are looked through where the store itself cannot search."""
+"""Records of a kind that are ranked where the store itself cannot search: those that have most of the words."""
 
 _TEXT_KEYS = ("content", "text", "memory")
 
@@ -61,12 +63,12 @@ class StoreMemory(RecordMemory):
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
         rows = {(record.kind, record.key): record for record in records}
-        puts = [PutOp(self.labels(kind), well_formed(key), _item(record)) for (kind, key), record in rows.items()]
+        puts = [PutOp(self.labels(kind), _kept(key), _item(record)) for (kind, key), record in rows.items()]
         await self._off_loop(self._store.batch, puts)
 
     async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
         """Let go of the records with these keys."""
-        await self._off_loop(self._store.batch, [PutOp(self.labels(kind), well_formed(key), None) for key in keys])
+        await self._off_loop(self._store.batch, [PutOp(self.labels(kind), _kept(key), None) for key in keys])
 
     async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
         """The records of these kinds that serve the query best, of those that the store finds."""
@@ -144,8 +146,15 @@ class StoreMemory(RecordMemory):
     def _nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
         items = self._own(kind, self._store.search(self.labels(kind), query=query, limit=limit))
         if items and items[0].score is None:
-            items = self._own(kind, self._store.search(self.labels(kind), limit=MOST))
-        return [record for item in items if (record := _record(kind, item))]
+            return _wordiest(self._list_all(kind), query, MOST)
+        found = [record for item in items if (record := _record(kind, item))]
+        if len(found) < limit:
+            # An index that tenants share may have looked at the nearest of others, which do not count here.
+            known = {record.key for record in found}
+            first = self._own(kind, self._store.search(self.labels(kind), limit=MOST))
+            others = [record for item in first if item.key not in known and (record := _record(kind, item))]
+            found += _wordiest(others, query, limit)
+        return found
 
     def _list_all(self, kind: Kind) -> list[Record]:
         items: list[SearchItem] = []
@@ -158,10 +167,31 @@ class StoreMemory(RecordMemory):
         return [item for item in items if tuple(item.namespace) == self.labels(kind)]
 
 
+def _wordiest(records: list[Record], query: str, most: int) -> list[Record]:
+    """The records that have most of the query's words, if they are too many to rank."""
+    if len(records) <= most:
+        return records
+    wanted = terms(query)
+    return nlargest(most, records, key=lambda record: sum(map(record.text.lower().__contains__, wanted)))
+
+
 def _item(record: Record) -> dict[str, Any]:
     # Session and time stand outside of the data: stores filter by what is there.
     where = {"session": session_of(record), "created": created_of(record)}
-    return {"content": well_formed(record.text), "data": record.data, **where}
+    return {"content": _kept(record.text), "data": _kept(record.data), **where}
+
+
+def _kept(value: T) -> T:
+    """The value without what a database would refuse in texts: lone surrogates and NUL."""
+    cleaned: Any = value
+    match cleaned:
+        case str():
+            cleaned = well_formed(cleaned).replace("\0", "\ufffd")
+        case dict():
+            cleaned = {_kept(key): _kept(item) for key, item in cleaned.items()}
+        case list():
+            cleaned = [_kept(item) for item in cleaned]
+    return cast(T, cleaned)
 
 
 def _record(kind: Kind, item: SearchItem) -> Record | None:

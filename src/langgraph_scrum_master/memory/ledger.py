@@ -225,6 +225,11 @@ class Ledger:
         """Which of these keys are taken, also by a record that is to leave."""
         return {key for (key,) in self._db.among("SELECT key FROM records WHERE kind = ? AND key IN ({})", keys, kind)}
 
+    def unsettled_keys(self, kind: Kind) -> set[str]:
+        """Those of the records that a crash, or a failure of Chroma, left in between."""
+        found = self._db.execute("SELECT key FROM records WHERE kind = ? AND state != ?", (kind, DONE))
+        return {key for (key,) in found}
+
     def keyed(self, kind: Kind, keys: Sequence[str]) -> list[tuple[int, str]]:
         """The numbers of these records, with their keys."""
         with self._lock:

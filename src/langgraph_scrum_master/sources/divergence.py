@@ -30,7 +30,8 @@ EXCEPTIONS = 1
 SUMMARY = 120
 """Characters of the memory that an alert quotes."""
 
-_LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
+LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
+"""The spaces that tell what a text is about."""
 
 
 class DivergenceSource:
@@ -62,7 +63,7 @@ def goes_on(query: Query, found: Sequence[RetrievedContext], bar: float) -> bool
 
 def divergence(recent: Sequence[MemoryResult]) -> list[DivergenceAlert]:
     """In which spaces the query is unlike all of these; nothing unless it is in meaning and in most others."""
-    alerts = [(space, _alert(space, nearest)) for space in _LOOKED_AT if (nearest := _nearest(space, recent))]
+    alerts = [(space, _alert(space, nearest)) for space in LOOKED_AT if (nearest := _nearest(space, recent))]
     unlike = [alert for space, alert in alerts if alert.similarity < space.diverges]
     in_meaning = any(alert.space == "E1" for alert in unlike)
     if not in_meaning or len(alerts) - len(unlike) > EXCEPTIONS:

@@ -18,6 +18,9 @@ SAME_TIME = float(nearness(2 * HOUR, DAY))
 TOPIC = 3
 """Words that name what a memory is about."""
 
+LONGEST_TITLE = 8
+"""Words of its title that do."""
+
 
 def hints(query: Query, memories: Sequence[RetrievedContext], zone: tzinfo) -> list[RetrievedContext]:
     """What can be said of the times of these memories, best first, each kind once."""
@@ -61,7 +64,7 @@ def _hints(query: Query, memory: RetrievedContext, zone: tzinfo) -> Iterator[tup
 def _topic(query: Query, memory: RetrievedContext) -> str:
     """Its title, or the words that it shares with the query, or its first ones."""
     if memory.title:
-        return " ".join(memory.title.split())
+        return " ".join(memory.title.split()[:LONGEST_TITLE])
     asked = {stem(word) for word in words(query.text)}
     said = list(dict.fromkeys(words(memory.content)))
     shared = [word for word in said if stem(word) in asked]

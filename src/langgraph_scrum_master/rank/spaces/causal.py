@@ -25,4 +25,4 @@ def speaks(asked: Asked) -> bool:
     return asked.causal != 0
 
 
-SPACE = Space(name="E5 causal", category="semantic", agrees=0.34, diverges=0.07, strengths=strengths, speaks=speaks)
+SPACE = Space(name="E5 causal", category="semantic", agrees=0.34, diverges=0.12, strengths=strengths, speaks=speaks)

@@ -20,4 +20,4 @@ def speaks(asked: Asked) -> bool:
     return len(asked.features.entities) > 0
 
 
-SPACE = Space(name="E11 entity", category="relational", agrees=0.99, diverges=0.01, strengths=strengths, speaks=speaks)
+SPACE = Space(name="E11 entity", category="relational", agrees=0.99, diverges=0.33, strengths=strengths, speaks=speaks)

@@ -21,5 +21,5 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
 
 
 SPACE = Space(
-    name="E9 hyperdimensional", category="structural", agrees=0.33, diverges=0.03, strengths=strengths, unheard=0.0
+    name="E9 hyperdimensional", category="structural", agrees=0.33, diverges=0.14, strengths=strengths, unheard=0.0
 )

@@ -36,5 +36,5 @@ def _distinct(tokens: Array, most: int) -> tuple[Array, Array]:
 
 
 SPACE = Space(
-    name="E12 late interaction", category="semantic", agrees=0.31, diverges=0.17, strengths=strengths, unheard=0.25
+    name="E12 late interaction", category="semantic", agrees=0.31, diverges=0.16, strengths=strengths, unheard=0.25
 )
