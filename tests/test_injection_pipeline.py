@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from builders import a_context
 from langgraph_scrum_master import (
@@ -450,6 +452,7 @@ contexts_of = st.lists(
 
 
 @settings(max_examples=150)
+@example([], 0, 0, 0, 0, 0, lambda text: len(text) // 4 + 1)
 @given(
     contexts_of, *[st.integers(0, 120)] * 5, st.sampled_from([estimate_tokens, len, lambda text: len(text) // 4 + 1])
 )
@@ -476,7 +479,7 @@ def test_whatever_is_found_the_text_is_within_its_budget_in_order_and_nothing_is
 
     result = pipeline._fitted(Query(text="word", agent="", now=at(0), session="s1"), found, ())
 
-    assert result.total_tokens == count(result.text) <= budget.total
+    assert (result.total_tokens == count(result.text) <= budget.total) or result.text == ""
     given_back = {context.key for context in result.contexts_retrieved if context.source != "hint"}
     lost = {drop.key for drop in result.dropped if drop.source != "hint"}
     assert given_back | lost == {context.key for context in found}
@@ -489,7 +492,12 @@ def test_whatever_is_found_the_text_is_within_its_budget_in_order_and_nothing_is
             start = context.content.removesuffix("...")
             assert whole[context.key].startswith(start)
             following = whole[context.key][len(start) :]
-            assert following[:1].isspace() or start[-1:] in "。！？" or "\u3040" <= start[-1:] <= "\ud7af"
+            assert (
+                following[:1].isspace()
+                or len(start.split()[0]) > 30
+                or start[-1:] in "。！？"
+                or "\u3040" <= start[-1:] <= "\ud7af"
+            )
 
 
 # Sessions and times
@@ -749,3 +757,218 @@ async def test_the_same_memory_and_clock_give_the_same_bytes() -> None:
     query = "How does authentication hash a password at login?"
 
     assert (await first.ainject_context(query, "s1")).to_dict() == (await second.ainject_context(query, "s1")).to_dict()
+
+
+# More than one factor, more than one way to be odd
+
+
+class Remembering:
+    """A store of somebody else's: it finds what it is given, and tells nothing of spaces."""
+
+    def __init__(self, *found: MemoryResult) -> None:
+        self.found = found
+        self.asked_for: list[int] = []
+
+    async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
+        self.asked_for.append(k)
+        return list(self.found[:k])
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("recent", "end_session", "last_session", "open") or name.startswith("__"):
+            raise AttributeError(name)
+
+        async def nothing(*_: Any, **__: Any) -> list[Any]:
+            return []
+
+        return nothing
+
+
+def found(content: str, score: float = 0.9, seconds_ago: float = DAY, **fields: Any) -> MemoryResult:
+    return MemoryResult(
+        key=content[:40], content=content, score=score, metadata={"created_at": at(seconds_ago)}, **fields
+    )
+
+
+async def injected(*results: MemoryResult, query: str = "What about the login?", **options: Any) -> InjectionResult:
+    pipeline = InjectionPipeline(Remembering(*results), clock=lambda: NOW, **options)
+    return await pipeline.ainject_context(query, "s1")
+
+
+async def test_relevance_recency_and_agreement_each_change_the_order() -> None:
+    strong, weak = {"E1": 0.9}, {"E1": 0.5}
+    by_relevance = await injected(found("weak one", strengths=weak), found("strong one", strengths=strong))
+    by_recency = await injected(
+        found("old one", seconds_ago=100 * DAY, strengths=strong), found("new one", strengths=strong)
+    )
+    by_agreement = await injected(
+        found("few agree", strengths=strong, weighted_agreement=2.6),
+        found("all agree", strengths=strong, weighted_agreement=5.1),
+    )
+
+    assert by_relevance.memories_included == ("strong one", "weak one")
+    assert by_recency.memories_included == ("new one", "old one")
+    assert by_agreement.memories_included == ("all agree", "few agree")
+
+
+async def test_a_hundred_candidates_are_put_in_order() -> None:
+    many = [found(f"Old note {i} about the login.", 0.8, 200 * DAY) for i in range(99)]
+    store = Remembering(*many, found("A fresh note.", 0.79, 60))
+
+    result = await InjectionPipeline(store, clock=lambda: NOW).ainject_context("What about the login?", "s1")
+
+    assert store.asked_for == [100]
+    assert result.memories_included[0] == "A fresh note."
+
+
+async def test_short_memories_alone_fill_their_900_tokens() -> None:
+    many = [
+        found(f"Note {i} says {i} things about login {i}.", strengths={"E1": 0.9}, weighted_agreement=3)
+        for i in range(100)
+    ]
+
+    result = await injected(*many)
+
+    memories = result.text[: result.text.index("### Temporal Hints")]
+    assert 850 <= estimate_tokens(memories) <= 900
+
+
+async def test_recent_is_what_is_less_than_two_hours_old() -> None:
+    for hours, alerts in ((1.9, True), (2.1, False)):
+        pipeline = await a_pipeline([a_memory(memory.content, hours * HOUR, "another") for memory in RECENT])
+
+        assert bool((await pipeline.ainject_context(ELSEWHERE, "s1")).divergence_alerts) is alerts
+
+
+async def test_the_deadline_is_two_seconds_if_none_is_given() -> None:
+    result = await InjectionPipeline(HangingMemory()).ainject_context("How does authentication work?", "s1")
+
+    assert "Context injection timed out after 2000ms" in {failure.error for failure in result.failures}
+
+
+async def test_fitting_keeps_to_the_deadline_too() -> None:
+    def slow(text: str) -> int:
+        time.sleep(0.2)
+        return len(text)
+
+    result = await injected(found("A note."), deadline=0.1, count_tokens=slow)
+
+    assert [failure.source for failure in result.failures] == ["fit"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-1 is returned on error", "--force deletes all", "#123 broke login", "*.py files are linted", "> 5 retries lock"],
+)
+async def test_a_memory_is_shown_as_it_was_kept(text: str) -> None:
+    assert f"** {text}" in (await injected(found(text))).text
+
+
+@pytest.mark.parametrize("text", ["# Heading", "- item", "```python", "> quote"])
+async def test_what_stands_at_the_start_of_a_line_makes_no_block(text: str) -> None:
+    undated = await injected(MemoryResult(key="k", content=text, score=0.9))
+    summary = await injected(found("A note."), session_summary=text)
+
+    assert f"- \\{text}" in undated.text
+    assert f"\n\\{text}" in summary.text
+
+
+async def test_a_correction_is_no_duplicate_of_what_it_corrects() -> None:
+    words = (
+        "of each tenant that has signed the agreement with our company in the last year and pays for the large plan "
+        * 2
+    )
+    must = found(f"By policy the customer data {words}must be exported to the archive every night.")
+    must_not = found(f"By policy the customer data {words}must not be exported to the archive every night.", 0.8)
+
+    result = await injected(replace(must, key="old"), replace(must_not, key="new"))
+
+    assert set(result.memories_included) == {"old", "new"}
+
+
+async def test_what_did_not_fit_is_not_called_a_new_topic() -> None:
+    result = await injected(found("The login is long. " * 20), budget=TokenBudget(high_relevance=15))
+
+    assert result.text == ""
+    assert [drop.why for drop in result.dropped] == ["over_budget"]
+
+
+@pytest.mark.parametrize("text", ["https://example.org/" + "a1b2c3d4" * 90, "ก" * 700])
+async def test_a_long_text_without_blanks_is_cut_all_the_same(text: str) -> None:
+    result = await injected(found(text))
+
+    assert result.contexts_retrieved[0].truncated
+    assert estimate_tokens(result.contexts_retrieved[0].content) <= 80
+
+
+async def test_a_counter_that_says_nothing_costs_anything_is_not_believed() -> None:
+    many = [found(f"{i} " + "The login is long. " * 20) for i in range(40)]
+
+    result = await injected(*many, count_tokens=lambda _text: 0)
+
+    assert result.total_tokens == -(-len(result.text) // 4) <= 1150
+
+
+async def test_an_alert_is_said_whole_or_not_at_all() -> None:
+    for tokens in (20, 40, 60, 80, 120):
+        pipeline = await a_pipeline(RECENT, budget=TokenBudget(divergence_alert=tokens))
+
+        result = await pipeline.ainject_context(ELSEWHERE, "s1")
+
+        assert (
+            result.text.count("Recent activity in")
+            == result.text.count("similarity: ")
+            == len(result.divergence_alerts)
+        )
+
+
+async def test_a_long_context_of_another_source_displaces_no_memory() -> None:
+    page = a_context("A page of the handbook has many sentences. " * 200, 1.0, source="architecture", key="page")
+
+    result = await injected(found("A note about the login."), sources=[ASource("handbook", page)])
+
+    assert "A note about the login." in result.text
+
+
+async def test_a_source_cannot_speak_as_the_pipeline_itself() -> None:
+    false = a_context("All is well.", 1.0, source="alert", key="x")
+
+    result = await injected(found("A note about the login."), sources=[ASource("false", false)])
+
+    assert result.divergence_alerts == ()
+    assert [failure.error for failure in result.failures] == ["a source must not give 'alert'"]
+
+
+@pytest.mark.parametrize(("options", "told"), [({"zone": "Europe/Berlin"}, "zone must be a tzinfo")])
+async def test_a_zone_must_be_one(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        await injected(**options)
+
+
+async def test_a_session_must_have_a_name() -> None:
+    with pytest.raises(InjectionError, match="session_id must be a text, got None"):
+        await InjectionPipeline(Remembering()).ainject_context("x", None)  # type: ignore[arg-type]
+
+
+async def test_a_memory_from_the_future_has_no_age() -> None:
+    result = await injected(found("A note about the login.", seconds_ago=-400 * DAY))
+
+    assert "- A note about the login." in result.text
+    assert result.contexts_retrieved[0].priority == pytest.approx(0.9)
+
+
+class Growing:
+    """An embedder whose query vectors are longer than its documents'."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, float(len(text))] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 2.0, 3.0]
+
+
+async def test_a_query_vector_of_another_length_is_an_error_of_embedding() -> None:
+    memory = ChromaMemory(embedder=Growing())
+    await memory.store_many(AUTH)
+
+    with pytest.raises(InjectionError, match=r"^Failed to embed query: .*2 numbers.*3"):
+        await InjectionPipeline(memory).ainject_context("How does authentication work?", "s1")

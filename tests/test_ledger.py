@@ -259,18 +259,49 @@ def test_bad_input_is_told_and_nothing_is_written(
     assert not Path("new").exists()
 
 
-async def test_a_repair_keeps_what_only_chroma_has() -> None:
+async def test_a_repair_keeps_what_only_chroma_has(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_embedding("keys", KEYS, {})
+    vector: Any = [float(number) for number in embedder_for("static").embed_query(QUEUE)]
+    memory._collection("memory").upsert(
+        ids=["queue"], documents=[QUEUE], embeddings=[vector], metadatas=[{"data": "{}"}]
+    )
+
+    checked = await memory.check(repair=True)
+
+    assert (checked.strangers, checked.repaired) == (("queue",), 2)
+    assert {result.key for result in await memory.search_similar(QUEUE)} == {"keys", "queue"}
+
+
+async def test_a_client_of_a_server_repairs_nothing_that_another_one_forgot() -> None:
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
-    one, other = (ChromaMemory(client=client, namespace="strangers") for _ in range(2))
-    await one.store_embedding("keys", KEYS, {})
-    assert (await other.check()).sound
-    await one.store_embedding("queue", QUEUE, {})
+    one, other = (ChromaMemory(client=client, namespace="repaired") for _ in range(2))
+    await one.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
+    await other.search_similar(QUEUE)
+    await one.forget("queue")
 
     checked = await other.check(repair=True)
 
-    assert (checked.strangers, checked.repaired) == (("queue",), 2)
-    assert {result.key for result in await other.search_similar(QUEUE)} == {"keys", "queue"}
-    assert {result.key for result in await one.search_similar(QUEUE)} == {"keys", "queue"}
+    assert checked.sound
+    assert [result.key for result in await one.search_similar(QUEUE)] == ["keys"]
+
+
+async def test_what_a_client_failed_to_write_is_not_what_it_reads() -> None:
+    client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
+    one, other = (ChromaMemory(client=client, namespace="failed") for _ in range(2))
+    await one.store_embedding("limit", "The limit is 100.", {})
+    await other.search_similar("limit")
+    collection: Any = other._collection("memory")
+    works, collection.upsert = collection.upsert, lambda **_: 1 / 0
+    with pytest.raises(StoreError):
+        await other.store_embedding("limit", "The limit is 7.", {})
+    collection.upsert = works
+
+    read = await other.search_similar("limit")
+    await one.store_embedding("limit", "The limit is 900.", {})
+
+    assert [result.content for result in read] == ["The limit is 100."]
+    assert [result.content for result in await other.search_similar("limit")] == ["The limit is 900."]
 
 
 async def test_what_another_client_of_a_server_writes_is_found() -> None:
@@ -630,3 +661,20 @@ async def test_a_text_that_shares_no_word_is_found_among_those_that_do_by_chance
     (best, *_) = await memory.search_similar("How do we keep bots away?")
 
     assert best.key == "captcha"
+
+
+def as_of_another_version(folder: Path) -> None:
+    (ledger,) = folder.glob("ledger-*.sqlite3")
+    with closing(sqlite3.connect(ledger)) as book:
+        book.execute("PRAGMA user_version = 1")
+
+
+async def test_an_upgrade_that_fails_forgets_no_unfinished_write(tmp_path: Path) -> None:
+    assert run(CRASHING, str(tmp_path)).returncode == 9
+    as_of_another_version(tmp_path)
+
+    with pytest.raises(StoreError):
+        await ChromaMemory(tmp_path, embedder=Fixed(1.0, 0.0)).search_similar("anything")
+    found = await ChromaMemory(tmp_path).search_similar("Where are the idempotency keys?")
+
+    assert [result.key for result in found] == ["keys", "queue"]

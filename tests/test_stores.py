@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 
 from langgraph_scrum_master import ChromaMemory, MemoryStore, StoreMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
-from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance, run
+from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance
 
 _numbers = count()
 
@@ -131,22 +131,22 @@ class TestServer(MemoryConformance):
         one, other = self._filled("a"), self.open("a")
         assert isinstance(one, ChromaMemory)
         asked = "To which queue do refunds go?"
-        assert run(other.search_similar(asked))[0].key == "queue"
+        assert self.run(other.search_similar(asked))[0].key == "queue"
 
-        run(one.store_embedding("queue", "Refunds go to the queue billing-v3 now.", {}))
-        changed = run(other.search_similar(asked))[0].content
-        run(one.store_embedding("mascot", "The mascot of the team is a badger.", {}))
-        new = run(other.search_similar("What is the mascot of the team?"))[0].key
-        run(one.forget("queue"))
-        left = {result.key for result in run(other.search_similar(asked, k=9))}
-        run(other.store_embedding("queue", QUEUE, {}))
-        run(one.end_session("s1", "We agreed on a badger."))
-        summary = run(other.last_session())  # type: ignore[attr-defined]
+        self.run(one.store_embedding("queue", "Refunds go to the queue billing-v3 now.", {}))
+        changed = self.run(other.search_similar(asked))[0].content
+        self.run(one.store_embedding("mascot", "The mascot of the team is a badger.", {}))
+        new = self.run(other.search_similar("What is the mascot of the team?"))[0].key
+        self.run(one.forget("queue"))
+        left = {result.key for result in self.run(other.search_similar(asked, k=9))}
+        self.run(other.store_embedding("queue", QUEUE, {}))
+        self.run(one.end_session("s1", "We agreed on a badger."))
+        summary = self.run(other.last_session())  # type: ignore[attr-defined]
 
         assert changed == "Refunds go to the queue billing-v3 now."
         assert new == "mascot"
         assert left == {"limit", "colour", "mascot"}
-        assert run(one.search_similar(asked))[0].content == QUEUE
+        assert self.run(one.search_similar(asked))[0].content == QUEUE
         assert summary.content == "We agreed on a badger."
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
         RecencyWeights as RecencyWeights,
         TokenBudget as TokenBudget,
     )
+    from langgraph_scrum_master.doors.context_assembler import (
+        ContextAssembler as ContextAssembler,
+        FormattedContext as FormattedContext,
+    )
     from langgraph_scrum_master.doors.context_injection import (
         detect_context_gap as detect_context_gap,
         inject_context as inject_context,
@@ -32,16 +36,25 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.errors import (
         ConfigError as ConfigError,
+        ContextAssemblyError as ContextAssemblyError,
         DecodeError as DecodeError,
         EmbeddingError as EmbeddingError,
         GraphError as GraphError,
         InjectionError as InjectionError,
+        InvalidContextTypeError as InvalidContextTypeError,
         ScrumMasterError as ScrumMasterError,
         ScrumMasterWarning as ScrumMasterWarning,
         StoreError as StoreError,
     )
     from langgraph_scrum_master.inject import (
         context_for as context_for,
+    )
+    from langgraph_scrum_master.learned import (
+        CodeUnit as CodeUnit,
+        Commit as Commit,
+        ContextItem as ContextItem,
+        Experience as Experience,
+        Value as Value,
     )
     from langgraph_scrum_master.memories import (
         CodePattern as CodePattern,
@@ -57,6 +70,9 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.memory.langgraph_store import (
         StoreMemory as StoreMemory,
+    )
+    from langgraph_scrum_master.memory.searcher import (
+        Searcher as Searcher,
     )
     from langgraph_scrum_master.model import (
         VALID_CONTEXT_SOURCES as VALID_CONTEXT_SOURCES,
@@ -125,6 +141,7 @@ _HOMES = {
         "RecencyWeights",
         "TokenBudget",
     ),
+    "doors.context_assembler": ("ContextAssembler", "FormattedContext"),
     "doors.context_injection": (
         "detect_context_gap",
         "inject_context",
@@ -135,15 +152,24 @@ _HOMES = {
     "doors.injection_pipeline": ("InjectionPipeline",),
     "errors": (
         "ConfigError",
+        "ContextAssemblyError",
         "DecodeError",
         "EmbeddingError",
         "GraphError",
         "InjectionError",
+        "InvalidContextTypeError",
         "ScrumMasterError",
         "ScrumMasterWarning",
         "StoreError",
     ),
     "inject": ("context_for",),
+    "learned": (
+        "CodeUnit",
+        "Commit",
+        "ContextItem",
+        "Experience",
+        "Value",
+    ),
     "memories": (
         "CodePattern",
         "Decision",
@@ -155,6 +181,7 @@ _HOMES = {
     ),
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
+    "memory.searcher": ("Searcher",),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",

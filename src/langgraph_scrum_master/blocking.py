@@ -56,7 +56,9 @@ async def off_loop(call: Callable[..., T], *args: Any) -> T:
         try:
             settled = (outcome.set_result, context.run(call, *args))
         except BaseException as error:
-            settled = (outcome.set_exception, error)  # type: ignore[assignment]
+            # A future takes no StopIteration, and whoever waits for it would wait for ever.
+            told = RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
+            settled = (outcome.set_exception, told)  # type: ignore[assignment]
         # The loop may be gone by now: then nobody waits.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *settled)

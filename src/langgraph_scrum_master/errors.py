@@ -1,6 +1,8 @@
 """What can go wrong, as one tree.
 
     ScrumMasterError
+    ├── ContextAssemblyError         context cannot be assembled
+    │   └── InvalidContextTypeError  from sources that there are not (also a ValueError)
     ├── ConfigError     a setting has a value that cannot work (also a ValueError)
     ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
     ├── GraphError      a graph would lose what the scrum master writes
@@ -24,6 +26,14 @@ class ConfigError(ScrumMasterError, ValueError):
 
 class DecodeError(ScrumMasterError, ValueError):
     """Plain data does not have the shape of the value it should become."""
+
+
+class ContextAssemblyError(ScrumMasterError):
+    """Context cannot be assembled."""
+
+
+class InvalidContextTypeError(ContextAssemblyError, ValueError):
+    """Context was asked for from sources that there are not."""
 
 
 class GraphError(ScrumMasterError):

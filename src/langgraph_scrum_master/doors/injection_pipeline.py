@@ -53,11 +53,11 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
 
-CANDIDATES = 64
-"""The best of those that the store has ranked, its 100 nearest by vectors and its 100 nearest by words."""
+CANDIDATES = 100
+"""Memories that are put in order."""
 
-MOST_MEMORIES = 32
-"""Memories that a prompt gets, however short they are."""
+LOOKED_AT = 4_000
+"""Characters of a memory that are looked at: it is cut to far less."""
 
 MOST_HINTING = 6
 """Contexts whose times are told of, the best."""
@@ -95,6 +95,8 @@ class InjectionPipeline:
             )
         if not 0 <= min_relevance_score <= 1:
             raise ConfigError(f"min_relevance_score must be a number from 0 to 1, got {min_relevance_score!r}")
+        if not isinstance(zone, tzinfo):
+            raise ConfigError(f"zone must be a tzinfo, such as ZoneInfo('Europe/Berlin'), got {zone!r}")
         if not deadline > 0:
             raise ConfigError(f"deadline must be a number of seconds above 0, got {deadline!r}")
         self._memory = memory
@@ -132,14 +134,21 @@ class InjectionPipeline:
 
         What is late by the deadline is left out, and told in the result's `failures`.
         """
+        _refuse_unless_text(query, "query")
+        _refuse_unless_text(session_id, "session_id")
+        started = self._clock()
         if not self._opened:
             await opened(self._memory, OPENING * self._deadline)
             self._opened = True
-        started = self._clock()
-        now = datetime.fromtimestamp(started, UTC).isoformat()
+        now = datetime.fromtimestamp(self._clock(), UTC).isoformat()
         asked = Query(text=query, agent="", now=now, k=CANDIDATES, session=session_id)
         found, failures = await self._found(asked)
-        result = await off_loop(self._fitted, asked, found, failures)
+        try:
+            result = await asyncio.wait_for(off_loop(self._fitted, asked, found, failures), self._deadline)
+        except TimeoutError:
+            late = SourceFailure(source="fit", error="", late=True)
+            _, failures = self._timed_out([], (*failures, late), asked)
+            result = self._fitted(asked, [], failures)
         result = replace(result, duration_ms=(self._clock() - started) * 1000)
         log(result)
         await keep(result, self._recorder, self._deadline)
@@ -161,7 +170,7 @@ class InjectionPipeline:
         others = asyncio.ensure_future(retrieve([asked], {}, self._sources, self._deadline))
         try:
             found, failures = await self._remembered(asked)
-            more, further = await others
+            more, further = _own(*await others)
         except EmbeddingError as error:
             raise InjectionError(f"Failed to embed query: {error}") from error
         except Exception as error:
@@ -208,7 +217,7 @@ class InjectionPipeline:
         text, tokens, excess = self._written(asked, kept, count)
         contexts = tuple(context for each in kept.values() for context in each)
         _tell_cut(contexts, wanted, count)
-        if not text and not failures and (needed := count(NOTHING_FOUND)) <= self._budget.total:
+        if not any(wanted.values()) and not failures and (needed := count(NOTHING_FOUND)) <= self._budget.total:
             text, tokens = NOTHING_FOUND, needed
         return InjectionResult(
             gap=_gap(asked),
@@ -228,11 +237,11 @@ class InjectionPipeline:
     ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped]]:
         """What was found by sections, the best first, without what is weak, said twice, or asked."""
         summaries = [context for context in found if context.source == "session"]
-        if self._summary:
+        if self._summary and asked.text.strip():
             summaries = [_summary(asked, self._summary)]
         told = {context.key for context in summaries}
-        others = [context for context in found if context.source not in ("alert", "session")]
-        good, weak = prioritized(others, self._bar, MOST_MEMORIES, instant(asked.now), self._weights)
+        others = [_head(context) for context in found if context.source not in ("alert", "session")]
+        good, weak = prioritized(others, self._bar, instant(asked.now), self._weights)
         question = Whole(asked.text)
         known = [each for each in good if each.key in told or each.content in question]
         new = [each for each in good if each not in known] if known else good
@@ -262,9 +271,33 @@ class InjectionPipeline:
         """The text and its tokens, within the budget whatever a counter makes of the whole; the least goes first."""
         excess: list[Dropped] = []
         while (tokens := count(text := markdown(kept, instant(asked.now), self._zone))) > self._budget.total:
-            last = next(each for each in reversed(kept.values()) if each)
+            last = next((each for each in reversed(kept.values()) if each), None)
+            if last is None:
+                return "", 0, excess
             excess.append(dropped(last.pop(), "over_budget"))
         return text, tokens, excess
+
+
+def _own(
+    found: list[RetrievedContext], failures: tuple[SourceFailure, ...]
+) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+    """What others' sources gave, without what only the pipeline itself may say."""
+    ours = [context for context in found if context.source in ("alert", "session", "hint")]
+    refused = {
+        context.source: SourceFailure(source=context.source, error=f"a source must not give {context.source!r}")
+        for context in ours
+    }
+    return [context for context in found if context.source not in refused], (*failures, *refused.values())
+
+
+def _head(context: RetrievedContext) -> RetrievedContext:
+    """As much of a context as can be shown, and more: the rest need not be looked at."""
+    return replace(context, content=context.content[:LOOKED_AT]) if len(context.content) > LOOKED_AT else context
+
+
+def _refuse_unless_text(value: object, name: str) -> None:
+    if not isinstance(value, str):
+        raise InjectionError(f"{name} must be a text, got {value!r}")
 
 
 def _gap(asked: Query) -> ContextGap:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 import structlog
 
 from langgraph_scrum_master.protocols import TokenCounter
@@ -17,9 +19,10 @@ def reliable(count_tokens: TokenCounter) -> TokenCounter:
         nonlocal failed
         if not failed:
             try:
-                counted: object = count_tokens(text)
-                if isinstance(counted, int) and counted >= 0:
-                    return counted
+                counted = count_tokens(text)
+                tokens = index(counted)
+                if tokens > 0 or (tokens == 0 and not text.strip()):
+                    return tokens
                 error = f"it gave {counted!r} for {len(text)} characters"
             # Whatever a tokenizer raises, from whatever library.
             except Exception as raised:

@@ -22,6 +22,9 @@ LONG, SHORT = 100, 80
 MORE = "..."
 """What a cut memory ends with."""
 
+WHOLE = ("alert", "session", "hint")
+"""What is said as it is; all else is memories, of which the long are cut, and what is said twice is left out."""
+
 Sections: TypeAlias = Mapping[str, Sequence[RetrievedContext]]
 """Contexts by the name of their section, in the order of the text."""
 
@@ -96,7 +99,7 @@ def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, said
         fitted = _fitted(context, room, costs)
         if fitted is None:
             left.append(dropped(context, "over_budget"))
-        elif context.source == "memory" and not said.add(context.content):
+        elif context.source not in WHOLE and not said.add(context.content):
             left.append(dropped(context, "duplicate"))
         else:
             kept.append(fitted)
@@ -109,7 +112,7 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
     most = _CHARACTERS_PER_TOKEN * room
     if most < min(len(context.content), SHORTEST):
         return None
-    if context.source == "memory":
+    if context.source not in WHOLE:
         context = shortened(context, costs)
     if costs.context(context) <= room:
         return context
@@ -117,7 +120,7 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
     def fits(start: str) -> bool:
         return costs.context(replace(context, content=start)) <= room
 
-    if context.source == "hint" or len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
+    if context.source in ("alert", "hint") or len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
         return None
     # Most of a long text goes anyway: its start is enough to find the place.
     start = context.content[:most]

@@ -41,6 +41,9 @@ logger = structlog.get_logger("langgraph_scrum_master")
 CHANGED = "changed"
 """What clients of one server tell each other in a collection's metadata: another value each time one has written."""
 
+FAILED = "failed"
+"""What is taken as heard after a write has failed: nobody tells this, so the server is asked again."""
+
 MARGIN = 300.0
 """Seconds by which the clocks of clients may differ."""
 
@@ -83,8 +86,10 @@ class ChromaMemory(RecordMemory):
         # Chroma's in-process clients share one database: the number keeps instances apart.
         self._realm = f"process-{next(_numbered)}" if path is None and client is None else "shared"
         self._collections: dict[Kind, Collection] = {}
+        self._beside: dict[str, ChromaMemory] = {}
         self._heard: str | None = None
         self._looked = 0.0
+        self._untold = False
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
         self._writing = threading.RLock()
@@ -117,13 +122,34 @@ class ChromaMemory(RecordMemory):
         """The newest records of the session, or made since, newest first, compared with the query."""
         return await self._off_loop(self._compare, query, session, since, limit)
 
+    async def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        """The memories whose data say all that is wanted, the newest of very many, compared with the query."""
+        return await self._off_loop(self._matching, query, wanted, limit)
+
+    async def kept(self, keys: Sequence[str]) -> list[Record]:
+        """The memories that are kept under these keys."""
+        return await self._off_loop(lambda: self._up_to_date().kept("memory", keys))
+
+    def beside(self, name: str) -> ChromaMemory:
+        """A memory of its own in the same place, such as that of a project's code; always the same one by its name."""
+        with self._lock:
+            if name not in self._beside:
+                self._beside[name] = ChromaMemory(
+                    self._path,
+                    client=self._client if self._path is None and self._realm == "shared" else None,
+                    embedder=self._embedder_choice,
+                    namespace=f"{self._namespace}/{name}",
+                    spaces=self._models,
+                )
+            return self._beside[name]
+
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
         return await self._off_loop(self._newest, kind)
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
-        return await self._off_loop(lambda: [record for record, _ in self._book.every(kind)])
+        return await self._off_loop(lambda: [record for record, _ in self._up_to_date().every(kind)])
 
     async def check(self, *, repair: bool = False) -> MemoryCheck:
         """Whether Chroma has what the ledger says, and finds it; with `repair`, it is filled again where not."""
@@ -154,9 +180,20 @@ class ChromaMemory(RecordMemory):
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
     def _upsert(self, records: Sequence[Record]) -> None:
-        book = self._book
-        with self._writing:
-            self._write(book, records)
+        with self._writing, self._in_step():
+            self._write(self._up_to_date(), records)
+            if self._untold:
+                self._tell()
+
+    @contextmanager
+    def _in_step(self) -> Iterator[None]:
+        """Have the server asked again for everything if a write fails: what it has counts, not what was meant."""
+        try:
+            yield
+        except BaseException:
+            if self._served:
+                self._heard, self._looked = FAILED, 0.0
+            raise
 
     def _write(self, book: Ledger, records: Sequence[Record]) -> None:
         from langgraph_scrum_master.rank.asked import document_vectors
@@ -193,6 +230,8 @@ class ChromaMemory(RecordMemory):
         """Give Chroma what the ledger has as pending."""
         from langgraph_scrum_master.memory.ledger import DONE
 
+        self._untold = self._served
+        written = {"written": time.time()} if self._served else {}
         for kind in KINDS:
             own = [(record, vector) for record, vector in rows if record.kind == kind]
             for start in range(0, len(own), BATCH):
@@ -201,7 +240,7 @@ class ChromaMemory(RecordMemory):
                     ids=[record.key for record, _ in part],
                     documents=[record.text for record, _ in part],
                     embeddings=_array([vector for _, vector in part]),
-                    metadatas=[{"data": json.dumps(record.data), "written": time.time()} for record, _ in part],
+                    metadatas=[{"data": json.dumps(record.data), **written} for record, _ in part],
                 )
                 self._book.mark(kind, [record.key for record, _ in part], DONE)
         if rows:
@@ -210,10 +249,11 @@ class ChromaMemory(RecordMemory):
     def _delete(self, kind: Kind, keys: Sequence[str]) -> None:
         from langgraph_scrum_master.memory.ledger import LEAVING
 
-        book = self._book
-        with self._writing:
+        with self._writing, self._in_step():
+            book = self._up_to_date()
             if book.has(kind, keys):
                 book.mark(kind, keys, LEAVING)
+                self._untold = self._served
                 self._collection(kind).delete(ids=list(keys))
                 book.remove(kind, keys)
                 self._tell()
@@ -229,6 +269,12 @@ class ChromaMemory(RecordMemory):
 
         book = self._up_to_date()
         return compare(book, self._embedder, query, book.newest(SEARCHED, limit, session, since), self._models)
+
+    def _matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        from langgraph_scrum_master.memory.search import compare
+
+        book = self._up_to_date()
+        return compare(book, self._embedder, query, book.matching("memory", wanted, limit), self._models)
 
     def _newest(self, kind: Kind) -> Record | None:
         book = self._up_to_date()
@@ -265,11 +311,12 @@ class ChromaMemory(RecordMemory):
             collection.modify(metadata={**(collection.metadata or {}), CHANGED: told})
             # Whoever wrote meanwhile is followed at the next search.
             self._heard = told if others == self._heard else self._heard
+            self._untold = False
 
     def _follow(self) -> None:
         """Take over what other clients have written, changed or deleted since this one looked."""
-        since, self._looked = self._looked - MARGIN, time.time()
         with self._writing:
+            since, now = self._looked - MARGIN, time.time()
             for kind in KINDS:
                 self._fill_from_chroma((kind,), {"where": {"written": {"$gte": since}}})
                 if self._collection(kind).count() != self._book.count(kind):
@@ -277,6 +324,7 @@ class ChromaMemory(RecordMemory):
                     there = set(self._collection(kind).get(include=[])["ids"])
                     gone = [record.key for record, _ in self._book.every(kind) if record.key not in there]
                     self._book.remove(kind, gone)
+            self._looked = now
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
@@ -287,8 +335,9 @@ class ChromaMemory(RecordMemory):
         from langgraph_scrum_master.memory.check import check
         from langgraph_scrum_master.memory.ledger import PENDING
 
-        book = self._book
         with self._writing:
+            self._looked, self._heard = 0.0, FAILED
+            book = self._up_to_date()
             found = check(book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest)
             if not repair or found.sound:
                 return found
@@ -299,8 +348,10 @@ class ChromaMemory(RecordMemory):
                 rows = book.every(kind)
                 # A crash from here on is repaired at the next start.
                 book.mark(kind, [record.key for record, _ in rows], PENDING)
-                self._connected().delete_collection(self._name(kind))
-                self._collections.pop(kind, None)
+                # A server's collection stays: others may be writing to it.
+                if not self._served:
+                    self._connected().delete_collection(self._name(kind))
+                    self._collections.pop(kind, None)
                 self._send(rows)
                 repaired += len(rows)
         return replace(found, repaired=repaired)
@@ -347,7 +398,8 @@ class ChromaMemory(RecordMemory):
         from langgraph_scrum_master.memory.ledger import DONE
 
         for kind in kinds:
-            own = self._book.unsettled_keys(kind)
+            # A server's word counts; beside a folder, what is about to be given to Chroma does.
+            own = set() if self._served else self._book.unsettled_keys(kind)
             for page in self._pages(kind, some):
                 rows = zip(page["ids"], page["documents"] or [], page["metadatas"] or [], strict=True)
                 records = [_record(kind, *row) for row in rows]

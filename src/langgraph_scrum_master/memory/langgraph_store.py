@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from typing import Any, TypeVar, cast
 from urllib.parse import quote
 
-from langgraph.store.base import BaseStore, PutOp, SearchItem
+from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
@@ -36,6 +37,9 @@ ROOT = "scrum_master"
 MOST = 1_000
 """Records of a kind that are ranked where the store itself cannot search: those that have most of the words."""
 
+SESSION, CREATED, WRITTEN = "sm_session", "sm_created", "sm_written"
+"""What an item says beside its text and data; not what a host would call its own."""
+
 _TEXT_KEYS = ("content", "text", "memory")
 
 
@@ -63,7 +67,12 @@ class StoreMemory(RecordMemory):
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
         rows = {(record.kind, record.key): record for record in records}
-        puts = [PutOp(self.labels(kind), _kept(key), _item(record)) for (kind, key), record in rows.items()]
+        # In the order in which they are written, also where a store gives all of a batch the same time.
+        written = [time.time() + i * 1e-6 for i in range(len(rows))]
+        puts = [
+            PutOp(self.labels(kind), _kept(key), _item(record, at))
+            for ((kind, key), record), at in zip(rows.items(), written, strict=True)
+        ]
         await self._off_loop(self._store.batch, puts)
 
     async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
@@ -78,9 +87,21 @@ class StoreMemory(RecordMemory):
         """The newest records of the session, or made since, newest first, compared with the query."""
         return await self._off_loop(self._compared, query, session, since, limit)
 
+    async def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        """The memories whose data say all that is wanted, the newest of very many, compared with the query."""
+        return await self._off_loop(self._matching, query, wanted, limit)
+
+    async def kept(self, keys: Sequence[str]) -> list[Record]:
+        """The memories that are kept under these keys."""
+        return await self._off_loop(self._kept, keys)
+
+    def beside(self, name: str) -> StoreMemory:
+        """A memory of its own in the same place, such as that of a project's code."""
+        return StoreMemory(self._store, namespace=f"{self._namespace}/{name}")
+
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
-        return max(await self.list_all(kind), key=created_of, default=None)
+        return await self._off_loop(lambda: next(iter(_newest_first(kind, self._pages(kind))), None))
 
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
@@ -102,21 +123,35 @@ class StoreMemory(RecordMemory):
         return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))
 
     def _compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
-        found = [record for kind in SEARCHED for record in self._since(kind, session, since)]
+        found = [record for kind in SEARCHED for record in self._since(kind, session, since)[:limit]]
         return self._matched(query, sorted(found, key=created_of, reverse=True)[:limit])
 
+    def _matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        every = _newest_first("memory", self._pages("memory"))
+        found = [record for record in every if all(record.data.get(name) == said for name, said in wanted.items())]
+        return self._matched(query, found[:limit])
+
+    def _kept(self, keys: Sequence[str]) -> list[Record]:
+        found = self._store.batch([GetOp(self.labels("memory"), _kept(key)) for key in keys])
+        return [record for item in found if isinstance(item, Item) and (record := _record("memory", item))]
+
     def _since(self, kind: Kind, session: str, since: float) -> list[Record]:
-        filters: list[dict[str, Any]] = [{"created": {"$gte": since}}, *([{"session": session}] if session else [])]
+        """The records of the session, or made since, newest first."""
+        filters: list[dict[str, Any]] = [{CREATED: {"$gte": since}}, *([{SESSION: session}] if session else [])]
         try:
-            items = [
-                item for each in filters for item in self._store.search(self.labels(kind), filter=each, limit=MOST)
-            ]
+            items = [item for each in filters for item in self._pages(kind, each)]
         # A store in memory cannot compare what the host put there without a time; it is read fast.
-        except TypeError:
-            every = self._list_all(kind)
-            return [each for each in every if created_of(each) >= since or (session and session_of(each) == session)]
-        records = [record for item in self._own(kind, items) if (record := _record(kind, item))]
-        return list({record.key: record for record in records}.values())
+        except (TypeError, ValueError):
+            items = self._pages(kind)
+        found = _newest_first(kind, list({item.key: item for item in items}.values()))
+        return [each for each in found if created_of(each) >= since or (session and session_of(each) == session)]
+
+    def _pages(self, kind: Kind, some: dict[str, Any] | None = None) -> list[SearchItem]:
+        """All items of a kind, or those that a filter leaves."""
+        items: list[SearchItem] = []
+        while page := self._store.search(self.labels(kind), filter=some, limit=MOST, offset=len(items)):
+            items += page
+        return self._own(kind, items)
 
     def _matched(self, query: str, found: Sequence[Record]) -> list[Ranked]:
         related = self._related() if found else {}
@@ -146,7 +181,7 @@ class StoreMemory(RecordMemory):
     def _nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
         items = self._own(kind, self._store.search(self.labels(kind), query=query, limit=limit))
         if items and items[0].score is None:
-            return _wordiest(self._list_all(kind), query, MOST)
+            return _wordiest(self._list_all(kind), query, max(limit, MOST))
         found = [record for item in items if (record := _record(kind, item))]
         if len(found) < limit:
             # An index that tenants share may have looked at the nearest of others, which do not count here.
@@ -157,10 +192,7 @@ class StoreMemory(RecordMemory):
         return found
 
     def _list_all(self, kind: Kind) -> list[Record]:
-        items: list[SearchItem] = []
-        while page := self._store.search(self.labels(kind), limit=MOST, offset=len(items)):
-            items += page
-        return [record for item in self._own(kind, items) if (record := _record(kind, item))]
+        return [record for item in self._pages(kind) if (record := _record(kind, item))]
 
     def _own(self, kind: Kind, items: Sequence[SearchItem]) -> list[SearchItem]:
         # A search also answers with what lies below the prefix: another tenant's must never pass.
@@ -175,9 +207,20 @@ def _wordiest(records: list[Record], query: str, most: int) -> list[Record]:
     return nlargest(most, records, key=lambda record: sum(map(record.text.lower().__contains__, wanted)))
 
 
-def _item(record: Record) -> dict[str, Any]:
-    # Session and time stand outside of the data: stores filter by what is there.
-    where = {"session": session_of(record), "created": created_of(record)}
+def _newest_first(kind: Kind, items: Sequence[SearchItem]) -> list[Record]:
+    """The records by when they say they were made, then by when they were written."""
+    records = [(record, item) for item in items if (record := _record(kind, item))]
+    return [record for record, _ in sorted(records, key=lambda pair: (created_of(pair[0]), _at(pair[1])), reverse=True)]
+
+
+def _at(item: Item) -> float:
+    at = item.value.get(WRITTEN)
+    return float(at) if isinstance(at, int | float) else item.updated_at.timestamp()
+
+
+def _item(record: Record, written: float) -> dict[str, Any]:
+    # These stand outside of the data: stores filter by what is there.
+    where = {SESSION: session_of(record), CREATED: created_of(record), WRITTEN: written}
     return {"content": _kept(record.text), "data": _kept(record.data), **where}
 
 
@@ -194,7 +237,7 @@ def _kept(value: T) -> T:
     return cast(T, cleaned)
 
 
-def _record(kind: Kind, item: SearchItem) -> Record | None:
+def _record(kind: Kind, item: Item) -> Record | None:
     text = next((item.value[key] for key in _TEXT_KEYS if isinstance(item.value.get(key), str)), "")
     data = item.value.get("data")
     if not isinstance(data, dict):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.memory import lexicon, links, modelled
 from langgraph_scrum_master.memory.database import Database, parts
 from langgraph_scrum_master.memory.lexicon import Lexicon
@@ -49,6 +49,10 @@ CREATE INDEX IF NOT EXISTS by_alias ON records(alias);
 CREATE INDEX IF NOT EXISTS by_state ON records(state) WHERE state != 0;
 CREATE TABLE IF NOT EXISTS tally(name TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
+_UNFINISHED = """
+CREATE TABLE IF NOT EXISTS unfinished(
+    kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, state INTEGER NOT NULL)
+"""
 _TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
 
 
@@ -80,19 +84,31 @@ class Ledger:
             self._db.execute("PRAGMA page_size = 16384")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
-            self.unfinished: list[tuple[Record, int]] = []
-            """What a ledger of another version had not settled with Chroma, with its state."""
             if self._db.one("PRAGMA user_version")[0] != VERSION:
-                self.unfinished = self._unfinished()
-                self._db.run(*(f"DROP TABLE IF EXISTS {table}" for table in _TABLES))
-            self._db.run(_SCHEMA, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}")
+                self._make_anew()
+            self._db.run(
+                _SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}"
+            )
             self._load()
 
-    def _unfinished(self) -> list[tuple[Record, int]]:
+    def _make_anew(self) -> None:
+        """Let go of all but what a ledger of another version had not settled with Chroma."""
         columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
-        if not columns.issuperset(("kind", "key", "text", "data", "state")):
-            return []
-        found = self._db.execute("SELECT kind, key, text, data, state FROM records WHERE state != ?", (DONE,))
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(_UNFINISHED)
+        if columns.issuperset(("kind", "key", "text", "data", "state")):
+            self._db.execute(
+                "INSERT INTO unfinished SELECT kind, key, text, data, state FROM records WHERE state != ?", (DONE,)
+            )
+        for table in _TABLES:
+            self._db.execute(f"DROP TABLE IF EXISTS {table}")
+        self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._db.execute("COMMIT")
+
+    @property
+    def unfinished(self) -> list[tuple[Record, int]]:
+        """What a ledger of another version had not settled with Chroma, with its state."""
+        found = self._db.execute("SELECT kind, key, text, data, state FROM unfinished")
         return [(_record(*row), state) for *row, state in found]
 
     @property
@@ -103,6 +119,7 @@ class Ledger:
     def completed(self) -> None:
         """Note that it is."""
         self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
+        self._db.execute("DELETE FROM unfinished")
 
     @property
     def size(self) -> int:
@@ -167,7 +184,7 @@ class Ledger:
         with self._transaction():
             places = [self._replace(record, each) for record, each in zip(records, features, strict=True)]
             made, meanings = vectors()
-            self._refuse_other_lengths(made)
+            self.refuse_other_lengths(made)
             self._db.executemany(
                 "INSERT INTO records(kind, key, text, data, session, position, created, own, alias, features, vector,"
                 " context, meaning, state, links) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, x'')",
@@ -275,6 +292,19 @@ class Ledger:
             found += self._db.execute(query.format("session = ?", "position"), (session,))
         return sorted(self.rows(sorted({number for (number,) in found}), kinds), key=_newest_first)[:limit]
 
+    def matching(self, kind: Kind, wanted: Mapping[str, str], limit: int) -> list[Row]:
+        """The newest records of a kind whose data say all that is wanted."""
+        where = "".join(" AND json_extract(data, ?) = ?" for _ in wanted)
+        query = (
+            f"SELECT id FROM records WHERE kind = ?{where} AND state != {LEAVING} ORDER BY created DESC LIMIT {limit}"
+        )
+        values = [value for name, said in wanted.items() for value in (f'$."{name}"', said)]
+        return self.rows([number for (number,) in self._db.execute(query, [kind, *values])], (kind,))
+
+    def kept(self, kind: Kind, keys: Sequence[str]) -> list[Record]:
+        """The records that are kept under these keys."""
+        return list(self.records([number for number, _ in self.keyed(kind, keys)]).values())
+
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
         with self._lock:
@@ -312,10 +342,11 @@ class Ledger:
         found = self._db.execute(query, values)
         return [(_record(*row), np.frombuffer(vector, dtype="<f2")) for *row, vector in found]
 
-    def _refuse_other_lengths(self, vectors: Array) -> None:
+    def refuse_other_lengths(self, vectors: Array) -> None:
+        """Raise if vectors are not as long as those that are kept."""
         known = self._db.one("SELECT length(vector) FROM records LIMIT 1")
         if known is not None and known[0] != len(packed_vector(vectors[0])):
-            raise StoreError(
+            raise EmbeddingError(
                 f"the memory has vectors of {known[0] // 2} numbers, the embedder gives {vectors.shape[1]}: open it "
                 "with the embedder that it was filled with"
             )

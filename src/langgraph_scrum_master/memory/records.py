@@ -41,6 +41,9 @@ CANDIDATES = 100
 EVERY = 10_000
 """How many are ranked where a filter may leave few of them."""
 
+MATCHING = 500
+"""How many of the newest are compared where the metadata decide."""
+
 BATCH = 1_000
 """Records that are written at once; after each, progress is told."""
 
@@ -85,8 +88,20 @@ class RecordMemory(ABC):
         """The newest records of the session, or made since, newest first, compared with the query."""
 
     @abstractmethod
+    async def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        """The memories whose data say all that is wanted, the newest of very many, compared with the query."""
+
+    @abstractmethod
+    def beside(self, name: str) -> RecordMemory:
+        """A memory of its own in the same place, such as that of a project's code; always the same one by its name."""
+
+    @abstractmethod
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
+
+    @abstractmethod
+    async def kept(self, keys: Sequence[str]) -> list[Record]:
+        """The memories that are kept under these keys."""
 
     @abstractmethod
     async def list_all(self, kind: Kind) -> list[Record]:
@@ -134,6 +149,16 @@ class RecordMemory(ABC):
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
         return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
 
+    async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
+        """The memories that serve the query best, of those whose metadata say all that is wanted."""
+        found = await self.matching(well_formed(query), wanted, MATCHING)
+        best = sorted(found, key=lambda each: (-each.match.score, each.record.key))[: max(0, k)]
+        return [_result(*ranked) for ranked in best]
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, MemoryResult]:
+        """The memories that are kept under these keys."""
+        return {record.key: _result(record, Match(1.0)) for record in await self.kept(keys)}
+
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
         """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
         if not query.strip():
@@ -142,9 +167,15 @@ class RecordMemory(ABC):
         return [_result(*ranked) for ranked in found]
 
     async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
-        """Keep what a session came to: the next one is told of it. Ending it again replaces the summary."""
+        """Keep what a session came to: the next one is told of it.
+
+        Ending it again replaces the summary, an empty one takes it away.
+        """
         data = {"session": session_id, "created_at": at or utc_now()}
         key = f"session:{session_id}"
+        if not summary.strip():
+            await self.drop("session", [key])
+            return
         await self.put([Record(kind="session", key=key, text=summary, data=json_shapes(data))])
 
     async def last_session(self) -> MemoryResult | None:

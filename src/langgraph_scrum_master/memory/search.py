@@ -40,6 +40,7 @@ def search(
     if not present:
         return []
     asked = Asked(query, ledger, embedder, models=models)
+    ledger.refuse_other_lengths(asked.vector[None, :])
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
     for kind, count in present.items():
         cosines = dict(nearest(kind, asked.vector, min(limit, count)))

@@ -18,6 +18,9 @@ HOUR, DAY = 3_600.0, 86_400.0
 
 VERY_HIGH_AGREEMENT = 5.0
 
+AHEAD = 300.0
+"""Seconds by which clocks may differ: a memory from later on has no time to speak of."""
+
 _AGREES = {space.code: (space.weight, space.agrees) for space in SPACES}
 
 
@@ -49,6 +52,8 @@ def get_recency_factor(
     if created == float("-inf"):
         return 1.0
     age = (time.time() if now is None else now) - created
+    if age < -AHEAD:
+        return 1.0
     return float(getattr(weights or RecencyWeights(), RecencyFactor.of(age).name.lower()))
 
 
@@ -74,19 +79,16 @@ def priority(relevance: float, recency_factor: float, weighted_agreement: float)
     return relevance * recency_factor * diversity_bonus(weighted_agreement)
 
 
-def prioritized(
-    contexts: Sequence[RetrievedContext], bar: float, most: int, now: float, weights: RecencyWeights
-) -> Split:
-    """The memories that come first, at most `most` of those that reach the bar and on which some space agrees.
+def prioritized(contexts: Sequence[RetrievedContext], bar: float, now: float, weights: RecencyWeights) -> Split:
+    """The memories in their order, of those that reach the bar and on which some space agrees.
 
     Where a store does not tell the spaces' strengths, its score is the relevance.
     """
     ranked = [(_priority(context, now, weights), context) for context in contexts if context.relevance_score >= bar]
     good = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].key))
-    first = [replace(context, priority=found) for found, context in good[:most]]
+    first = [replace(context, priority=found) for found, context in good]
     taken = {context.key for _, context in good}
-    weak = [dropped(context, "below_bar") for context in contexts if context.key not in taken]
-    return first, [*weak, *(dropped(context, "over_items") for _, context in good[most:])]
+    return first, [dropped(context, "below_bar") for context in contexts if context.key not in taken]
 
 
 def _priority(context: RetrievedContext, now: float, weights: RecencyWeights) -> float:

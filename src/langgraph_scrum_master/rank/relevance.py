@@ -209,7 +209,7 @@ def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     order = np.argsort(place, kind="stable")
     ordered = place[order]
     needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (sessions >= 0)
-    total, support = own.copy(), own * (own / whole / STRONG) ** 2
+    total, support = own.copy(), own * np.minimum(1, own / whole / STRONG) ** 2
     for off, share in NEIGHBOURS:
         for wanted in (place - off, place + off):
             at = order[np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -30,6 +31,9 @@ EXCEPTIONS = 1
 SUMMARY = 120
 """Characters of the memory that an alert quotes."""
 
+# Letters of scripts that put no blanks between words, of which a word has about two.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+
 LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
 """The spaces that tell what a text is about."""
 
@@ -44,7 +48,7 @@ class DivergenceSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """At most three alerts, the least similar first; none as long as the query is like anything recent."""
-        if len(terms(query.text)) < LEAST_WORDS:
+        if max(len(terms(query.text)), len(_UNSPACED.findall(query.text)) // 2) < LEAST_WORDS:
             return []
         since = datetime.fromtimestamp(instant(query.now) - LATELY, UTC).isoformat()
         recent = await self._memory.recent(query.text, query.session, since, k=COMPARED)

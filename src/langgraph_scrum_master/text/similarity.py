@@ -7,13 +7,16 @@ from collections import Counter
 from itertools import chain
 
 from langgraph_scrum_master.text.prose import sentences
-from langgraph_scrum_master.text.terms import numbers
+from langgraph_scrum_master.text.terms import STOP_WORDS, numbers
 
 SHINGLE = 3
 """Words in a row that are compared."""
 
 SAME = 0.9
 """The share of a text's shingles that must stand in the other."""
+
+NEGATIONS = frozenset({"no", "not", "never", "cannot", "without", "nor", "neither", "none", "nobody", "nothing", "t"})
+"""Words that turn what is said round; "don't" and the like end in a `t` of their own."""
 
 _WORDS = re.compile(r"\w+")
 
@@ -49,28 +52,28 @@ class Seen:
 class Shelf:
     """Texts that are kept apart: whether any single one of them says what another does."""
 
-    __slots__ = ("_first", "_further", "_numbers", "_texts")
+    __slots__ = ("_first", "_further", "_texts", "_words")
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._numbers: list[frozenset[str]] = []
+        self._words: list[frozenset[str]] = []
         # By shingle the first text that has it, and further ones apart: most have only one.
         self._first: dict[tuple[str, ...], int] = {}
         self._further: dict[tuple[str, ...], list[int]] = {}
 
     def add(self, text: str) -> bool:
         """Put the text on it, unless one that is there says it already; whether it was put there."""
-        words, named = _words(text), numbers(text)
-        shingles = set(_shingles(words))
+        words = _words(text)
+        said, shingles = frozenset(words), set(_shingles(words))
         known = shingles & self._first.keys()
-        if self._says(words, shingles, known, named):
+        if self._says(words, shingles, known, said):
             return False
         place = len(self._texts)
         self._first.update(dict.fromkeys(shingles - known, place))
         for shingle in known:
             self._further.setdefault(shingle, []).append(place)
         self._texts.append(text)
-        self._numbers.append(named)
+        self._words.append(said)
         return True
 
     def _says(
@@ -78,7 +81,7 @@ class Shelf:
         words: list[str],
         shingles: set[tuple[str, ...]],
         known: set[tuple[str, ...]],
-        named: frozenset[str],
+        said: frozenset[str],
     ) -> bool:
         if not words:
             return True
@@ -89,7 +92,7 @@ class Shelf:
             return False
         held = Counter(self._first[shingle] for shingle in known)
         held.update(chain.from_iterable(self._further.get(shingle, ()) for shingle in known))
-        return any(count >= needed and named <= self._numbers[place] for place, count in held.items())
+        return any(count >= needed and _adds_nothing(said, self._words[place]) for place, count in held.items())
 
 
 class Whole:
@@ -102,6 +105,11 @@ class Whole:
 
     def __contains__(self, text: str) -> bool:
         return tuple(_words(text)) in self._texts
+
+
+def _adds_nothing(said: frozenset[str], known: frozenset[str]) -> bool:
+    """Whether the words are all known but for stop words, and none of those that turn a sentence round is lost."""
+    return said - known <= STOP_WORDS - NEGATIONS and said & NEGATIONS == known & NEGATIONS
 
 
 def _words(text: str) -> list[str]:

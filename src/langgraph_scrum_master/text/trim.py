@@ -9,19 +9,26 @@ ELLIPSIS = " …"
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
 # In scripts without spaces any character may end a line.
-_WORD_END = re.compile(r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
+_WORD_END = re.compile(
+    r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
+)
+
+LONGEST_WORD = 60
+"""Characters; what is longer without a blank is no word, and may be cut anywhere."""
 
 
 def trim(text: str, fits: Callable[[str], bool], ellipsis: str = ELLIPSIS) -> str:
     """The longest start of the text that fits, cut at a sentence if that keeps half of it, else at a word.
 
-    Ends in an ellipsis if anything was cut; empty if not even a word fits. `fits` must hold for any start of a
-    text for which it holds.
+    Ends in an ellipsis if anything was cut; empty if not even a word fits, but for one far too long to be one, which is
+    cut anywhere. `fits` must hold for any start of a text for which it holds.
     """
     if fits(text):
         return text
     by_word = _longest(text, _cuts(_WORD_END, text), fits, ellipsis)
     by_sentence = _longest(text, _cuts(_SENTENCE_END, text), fits, ellipsis)
+    if not by_word and len(text.split(maxsplit=1)[0] if text.strip() else "") > LONGEST_WORD:
+        return _longest(text, list(range(1, len(text))), fits, ellipsis)
     return by_sentence if len(by_sentence) * 2 >= len(by_word) else by_word
 
 

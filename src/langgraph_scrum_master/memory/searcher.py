@@ -1,0 +1,96 @@
+"""One way to ask for all that a project has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.learned import (
+    AXES,
+    Axis,
+    CodeUnit,
+    Commit,
+    Domain,
+    Experience,
+    OutcomeStatus,
+    Strategy,
+    Value,
+    one_of,
+)
+from langgraph_scrum_master.memories import MemoryResult
+from langgraph_scrum_master.memory.records import RecordMemory
+
+logger = structlog.get_logger("langgraph_scrum_master")
+
+T = TypeVar("T")
+
+Found = tuple[T, MemoryResult]
+"""What was found, and the memory that keeps it, with its score."""
+
+
+class Searcher:
+    """Asks a memory, and the shelves beside it for code, commits, experiences and values."""
+
+    def __init__(self, memory: RecordMemory) -> None:
+        self._memory = memory
+
+    def shelf(self, name: str) -> RecordMemory:
+        """The memory beside that holds what is named so."""
+        return self._memory.beside(name)
+
+    async def search_memories(self, query: str, limit: int = 20) -> list[MemoryResult]:
+        """Facts, preferences and decisions."""
+        return await self._memory.search_similar(query, k=limit)
+
+    async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
+        """Units of code."""
+        return _read(CodeUnit.read, await self.shelf("code").search_similar(query, k=limit))
+
+    async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
+        """Changes to the project."""
+        return _read(Commit.read, await self.shelf("commits").search_similar(query, k=limit))
+
+    async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
+        """Principles that experiences have in common."""
+        return _read(Value.read, await self.shelf("values").search_similar(query, k=limit))
+
+    async def search_experiences(
+        self,
+        query: str,
+        axis: Axis | str = "full",
+        domain: Domain | str | None = None,
+        strategy: Strategy | str | None = None,
+        outcome: OutcomeStatus | str | None = None,
+        limit: int = 20,
+    ) -> list[Found[Experience]]:
+        """What was tried, by how it went on this axis; only of the domain, strategy and outcome that are given."""
+        shelf = self.shelf(experiences_on(one_of("axis", axis, Axis)))
+        given = (("domain", domain, Domain), ("strategy", strategy, Strategy), ("outcome", outcome, OutcomeStatus))
+        wanted = {name: one_of(name, value, valid) for name, value, valid in given if value is not None}
+        if wanted:
+            return _read(Experience.read, await shelf.search_where(query, wanted, k=limit))
+        return _read(Experience.read, await shelf.search_similar(query, k=limit))
+
+    async def keep_experience(self, experience: Experience) -> None:
+        """Keep an experience on all axes on which it has something to say; keeping it again replaces it."""
+        for axis in AXES:
+            shelf, kept = self.shelf(experiences_on(axis)), experience.kept(axis)
+            await (shelf.store_many([kept]) if kept else shelf.forget(experience.id))
+
+
+def experiences_on(axis: str) -> str:
+    """The name of the shelf with the experiences of an axis."""
+    return f"experiences-{axis}"
+
+
+def _read(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[Found[T]]:
+    found: list[Found[T]] = []
+    for result in results:
+        try:
+            found.append((read(result), result))
+        except DecodeError as error:
+            logger.warning("record.skipped", key=result.key, error=str(error))
+    return found
