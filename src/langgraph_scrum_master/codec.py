@@ -44,6 +44,9 @@ def json_shapes(value: object) -> Any:
             return int(value) if value in _INT64 else str(value)
         case float():
             return float(value) if isfinite(value) else None
+        case dict() if all(type(item) is str for item in value.values()) and all(type(key) is str for key in value):
+            # As most are.
+            return dict(value)
         case Mapping():
             return {str(key): json_shapes(item) for key, item in value.items()}
         case list() | tuple():

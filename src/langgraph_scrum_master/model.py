@@ -556,6 +556,9 @@ def freeze(value: object, *names: str) -> None:
 def clamp(value: object, name: str, low: float, high: float | None) -> None:
     """Bring the named field into its range, with a warning if it was out of it."""
     given = getattr(value, name)
+    # As nearly all are.
+    if type(given) is type(low) and low <= given and (high is None or given <= high):
+        return
     number = _as_number(given, type(low))
     kept = low if number is None or number != number else max(low, number if high is None else min(number, high))
     if kept != given:

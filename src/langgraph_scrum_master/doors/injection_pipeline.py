@@ -167,16 +167,18 @@ class InjectionPipeline:
     async def _found(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
         if not asked.text.strip():
             return [], ()
-        others = asyncio.ensure_future(retrieve([asked], {}, self._sources, self._deadline))
+        # Started before the memory is asked, so that slow ones lose no time.
+        others = asyncio.ensure_future(retrieve([asked], {}, self._sources, self._deadline)) if self._sources else None
         try:
             found, failures = await self._remembered(asked)
-            more, further = _own(*await others)
+            more, further = _own(*await others) if others else ([], ())
         except EmbeddingError as error:
             raise InjectionError(f"Failed to embed query: {error}") from error
         except Exception as error:
             raise InjectionError(f"Failed to retrieve memories: {error}") from error
         finally:
-            others.cancel()
+            if others:
+                others.cancel()
         return self._timed_out([*found, *more], (*failures, *further), asked)
 
     async def _remembered(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
@@ -208,14 +210,18 @@ class InjectionPipeline:
         self, asked: Query, found: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
     ) -> InjectionResult:
         count = reliable(self._count_tokens)
-        wanted, left = self._sorted_out(asked, found)
+        wanted, left, priorities = self._sorted_out(asked, found)
         costs = self._costs(asked, count)
         kept, over = allocate(wanted, self._budget, costs)
         best = [*kept[SESSION], *kept[CLOSE], *kept[RELATED]][:MOST_HINTING]
         hinted, unsaid = allocate({HINTS: hints(asked, best, self._zone)}, self._budget, costs)
         kept[HINTS] = hinted[HINTS]
         text, tokens, excess = self._written(asked, kept, count)
-        contexts = tuple(context for each in kept.values() for context in each)
+        contexts = tuple(
+            replace(context, priority=priorities[context.key]) if context.key in priorities else context
+            for each in kept.values()
+            for context in each
+        )
         _tell_cut(contexts, wanted, count)
         if not any(wanted.values()) and not failures and (needed := count(NOTHING_FOUND)) <= self._budget.total:
             text, tokens = NOTHING_FOUND, needed
@@ -234,16 +240,21 @@ class InjectionPipeline:
 
     def _sorted_out(
         self, asked: Query, found: Sequence[RetrievedContext]
-    ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped]]:
-        """What was found by sections, the best first, without what is weak, said twice, or asked."""
+    ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped], dict[str, float]]:
+        """What was found by sections, the best first, what is left as weak, told or asked, and the priorities."""
         summaries = [context for context in found if context.source == "session"]
         if self._summary and asked.text.strip():
             summaries = [_summary(asked, self._summary)]
         told = {context.key for context in summaries}
         others = [_head(context) for context in found if context.source not in ("alert", "session")]
-        good, weak = prioritized(others, self._bar, instant(asked.now), self._weights)
-        question = Whole(asked.text)
-        known = [each for each in good if each.key in told or each.content in question]
+        ranked, weak = prioritized(others, self._bar, instant(asked.now), self._weights)
+        good = [context for _, context in ranked]
+        question, near = Whole(asked.text), 20 + len(asked.text) // 2
+        known = [
+            each
+            for each in good
+            if each.key in told or (abs(len(each.content) - len(asked.text)) < near and each.content in question)
+        ]
         new = [each for each in good if each not in known] if known else good
         sections = {
             ALERTS: [context for context in found if context.source == "alert"],
@@ -251,7 +262,8 @@ class InjectionPipeline:
             RELATED: [context for context in new if context.weighted_agreement < HIGH_AGREEMENT],
             SESSION: summaries,
         }
-        return sections, [*weak, *(dropped(each, "already_seen") for each in known)]
+        left = [*weak, *(dropped(each, "already_seen") for each in known)]
+        return sections, left, {context.key: priority for priority, context in ranked}
 
     def _costs(self, asked: Query, count: TokenCounter) -> Costs:
         now, known = instant(asked.now), dict[tuple[str, str], int]()

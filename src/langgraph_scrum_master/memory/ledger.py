@@ -31,7 +31,7 @@ DONE, PENDING, LEAVING = 0, 1, 2
 """Whether Chroma has the record, is to get it, or is to lose it."""
 
 MOST_REMEMBERED = 16_384
-"""Records that are kept at hand as they were read, about 2 kB each, until somebody writes."""
+"""Records that are kept at hand as they were read, about 2 kB and their text each, until somebody writes."""
 
 VERSION = 3
 """Of what is written here; a ledger of another version is made anew from what is in Chroma."""
@@ -62,6 +62,9 @@ class Row(NamedTuple):
     id: int
     kind: Kind
     key: str
+    text: str
+    data: str
+    """As JSON."""
     candidate: Candidate
 
 
@@ -317,20 +320,22 @@ class Ledger:
 
     def _read_rows(self, where: str, values: Sequence[Any], *before: Any) -> list[Row]:
         query = (
-            "SELECT id, kind, key, features, vector, context, session, position, created, links FROM records "
-            f"WHERE {where} AND state != {LEAVING}"
+            "SELECT id, kind, key, text, data, features, vector, context, session, position, created, links "
+            f"FROM records WHERE {where} AND state != {LEAVING}"
         )
         found = self._db.among(query, values, *before)
-        return [Row(number, kind, key, Candidate(*candidate)) for number, kind, key, *candidate in found]
+        return [Row(number, kind, key, text, data, Candidate(*rest)) for number, kind, key, text, data, *rest in found]
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """These records by their number."""
-        found = self._db.among("SELECT id, kind, key, text, data FROM records WHERE id IN ({})", ids)
+        with self._lock:
+            found = [row for i in ids if (row := self._rows.get(i))]
+            found += self._read_rows("id IN ({})", [i for i in ids if i not in self._rows])
         # Read in one go: that is several times as fast as one by one.
-        data = json.loads(f"[{','.join([row[4] for row in found])}]")
+        data = json.loads(f"[{','.join([row.data for row in found])}]")
         return {
-            number: Record(kind=kind, key=key, text=text, data=each)
-            for (number, kind, key, text, _), each in zip(found, data, strict=True)
+            row.id: Record(kind=row.kind, key=row.key, text=row.text, data=each)
+            for row, each in zip(found, data, strict=True)
         }
 
     def close(self) -> None:

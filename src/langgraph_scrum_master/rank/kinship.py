@@ -33,11 +33,14 @@ class Kinship:
     def vectors(self, words: Sequence[str]) -> Array:
         """The unit vectors of these words; zeros for an empty one, and for a number, which has no kin."""
         with self._lock:
-            if not self._rows.keys() >= (wanted := set(words)):
+            try:
+                rows = [self._rows[word] for word in words]
+            except KeyError:
                 if len(self._rows) > MOST_KEPT:
                     self._rows.clear()
-                self._learn(sorted(word for word in wanted if word not in self._rows))
-            return self._table.take([self._rows[word] for word in words], axis=0)
+                self._learn(sorted({word for word in words if word not in self._rows}))
+                rows = [self._rows[word] for word in words]
+            return self._table.take(rows, axis=0)
 
     def _learn(self, new: Sequence[str]) -> None:
         start = len(self._rows)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 
 from langgraph_scrum_master.config import RecencyWeights
-from langgraph_scrum_master.model import HIGH_AGREEMENT, RetrievedContext, instant
-from langgraph_scrum_master.rank.dedupe import Split, dropped
+from langgraph_scrum_master.model import HIGH_AGREEMENT, Dropped, RetrievedContext, instant
+from langgraph_scrum_master.rank.dedupe import dropped
 from langgraph_scrum_master.rank.spaces import SPACES
 
 HOUR, DAY = 3_600.0, 86_400.0
@@ -79,16 +78,17 @@ def priority(relevance: float, recency_factor: float, weighted_agreement: float)
     return relevance * recency_factor * diversity_bonus(weighted_agreement)
 
 
-def prioritized(contexts: Sequence[RetrievedContext], bar: float, now: float, weights: RecencyWeights) -> Split:
-    """The memories in their order, of those that reach the bar and on which some space agrees.
+def prioritized(
+    contexts: Sequence[RetrievedContext], bar: float, now: float, weights: RecencyWeights
+) -> tuple[list[tuple[float, RetrievedContext]], list[Dropped]]:
+    """The memories in their order, each with its priority, of those that reach the bar and on which some space agrees.
 
     Where a store does not tell the spaces' strengths, its score is the relevance.
     """
     ranked = [(_priority(context, now, weights), context) for context in contexts if context.relevance_score >= bar]
     good = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].key))
-    first = [replace(context, priority=found) for found, context in good]
     taken = {context.key for _, context in good}
-    return first, [dropped(context, "below_bar") for context in contexts if context.key not in taken]
+    return good, [dropped(context, "below_bar") for context in contexts if context.key not in taken]
 
 
 def _priority(context: RetrievedContext, now: float, weights: RecencyWeights) -> float:
