@@ -5,6 +5,8 @@ from __future__ import annotations
 import typer
 
 from langgraph_scrum_master.cli.detect import detect
+from langgraph_scrum_master.cli.experience import experience
+from langgraph_scrum_master.cli.index import index, premortem, remember
 from langgraph_scrum_master.cli.memory import memory
 from langgraph_scrum_master.cli.run import run
 from langgraph_scrum_master.cli.version import version
@@ -19,6 +21,10 @@ app = typer.Typer(
 app.command()(run)
 app.command()(detect)
 app.add_typer(memory, name="memory")
+app.add_typer(index, name="index")
+app.command()(remember)
+app.add_typer(experience, name="experience")
+app.command()(premortem)
 app.command()(version)
 
 

@@ -42,7 +42,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Say whether the memory finds what it keeps. Exit code 1 if not, and it was not repaired."""
-    found = asyncio.run(_open(folder, namespace, embedder).check(repair=repair))
+    found = asyncio.run(opened(folder, namespace, embedder).check(repair=repair))
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=2))
     else:
@@ -64,7 +64,7 @@ def load(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task("Keeping", total=len(rows))
-        store = _open(folder, namespace, embedder, new=True).store_many
+        store = opened(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
     Console().print(f"Kept {len(rows)} texts in {folder}.")
 
@@ -79,7 +79,7 @@ def search(
     as_json: AsJson = False,
 ) -> None:
     """Show what serves a query best; at 0.7 and above it would be given to an agent."""
-    found = asyncio.run(_open(folder, namespace, embedder).search_similar(query, k=k))
+    found = asyncio.run(opened(folder, namespace, embedder).search_similar(query, k=k))
     if as_json:
         typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
         return
@@ -91,7 +91,8 @@ def search(
     Console().print(table if found else "The memory is empty.")
 
 
-def _open(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
+def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
+    """The memory of a folder; one that is not there is an error, unless it may be made."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not new and not folder.is_dir():

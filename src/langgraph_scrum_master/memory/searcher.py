@@ -27,6 +27,9 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 T = TypeVar("T")
 
+MOST_LISTED = 500
+"""Experiences that are listed, the newest."""
+
 Found = tuple[T, MemoryResult]
 """What was found, and the memory that keeps it, with its score."""
 
@@ -79,6 +82,17 @@ class Searcher:
         for axis in AXES:
             shelf, kept = self.shelf(experiences_on(axis)), experience.kept(axis)
             await (shelf.store_many([kept]) if kept else shelf.forget(experience.id))
+
+    async def get_experience(self, identity: str) -> Experience | None:
+        """The experience with this id."""
+        found = await self.shelf(experiences_on("full")).get_many([identity])
+        return next((each for each, _ in _read(Experience.read, list(found.values()))), None)
+
+    async def all_experiences(self) -> list[Experience]:
+        """Every experience, the newest first."""
+        found = await self.shelf(experiences_on("full")).search_where("experience", {}, k=MOST_LISTED)
+        every = [each for each, _ in _read(Experience.read, found)]
+        return sorted(every, key=lambda each: (each.created_at, each.id), reverse=True)
 
 
 def experiences_on(axis: str) -> str:

@@ -1,0 +1,134 @@
+"""`scrum-master experience`"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.errors import ConfigError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.learned import Experience
+    from langgraph_scrum_master.memory.searcher import Searcher
+
+experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="As `start` printed it.")]
+Said = Annotated[str, typer.Option()]
+
+
+@experience.command()
+def start(
+    folder: Folder,
+    domain: Annotated[str, typer.Option(help="Such as debugging, feature or testing.")],
+    strategy: Annotated[str, typer.Option(help="Such as read-the-error.")],
+    goal: Annotated[str, typer.Option(help="What is to be reached.")],
+    hypothesis: Said = "",
+    action: Said = "",
+    prediction: Said = "",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Begin one; prints its id."""
+    from langgraph_scrum_master.learned import Experience
+
+    begun = Experience(
+        domain=domain, strategy=strategy, goal=goal, hypothesis=hypothesis, action=action, prediction=prediction
+    )
+    asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(begun))
+    typer.echo(begun.id)
+
+
+@experience.command()
+def update(
+    folder: Folder,
+    identity: Id,
+    strategy: Said = "",
+    hypothesis: Said = "",
+    action: Said = "",
+    prediction: Said = "",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Try again with something else: what is given replaces what was, and the iterations are counted."""
+    given = {"strategy": strategy, "hypothesis": hypothesis, "action": action, "prediction": prediction}
+
+    async def work() -> None:
+        searcher = _searcher(folder, namespace, embedder)
+        known = await _known(searcher, identity)
+        changed = {name: text for name, text in given.items() if text}
+        await searcher.keep_experience(replace(known, **changed, iteration_count=known.iteration_count + 1))
+
+    asyncio.run(work())
+
+
+@experience.command()
+def resolve(
+    folder: Folder,
+    identity: Id,
+    outcome: Annotated[str, typer.Option(help="confirmed, falsified or abandoned.")],
+    result: Said = "",
+    surprise: Said = "",
+    root_cause: Said = "",
+    root_cause_category: Annotated[str, typer.Option(help="Such as wrong-assumption.")] = "",
+    what_worked: Said = "",
+    takeaway: Said = "",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Say what came of it."""
+
+    async def work() -> None:
+        searcher = _searcher(folder, namespace, embedder)
+        known = await _known(searcher, identity)
+        await searcher.keep_experience(
+            replace(
+                known,
+                outcome_status=outcome,
+                outcome_result=result,
+                surprise=surprise,
+                root_cause=root_cause,
+                root_cause_category=root_cause_category,
+                what_worked=what_worked,
+                takeaway=takeaway,
+                confidence_tier="abandoned" if outcome == "abandoned" else known.confidence_tier,
+            )
+        )
+
+    asyncio.run(work())
+
+
+@experience.command(name="list")
+def list_(
+    folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static", as_json: AsJson = False
+) -> None:
+    """Show all, the newest first."""
+    kept = asyncio.run(_searcher(folder, namespace, embedder).all_experiences())
+    if as_json:
+        typer.echo(json.dumps([each.to_dict() for each in kept], indent=2))
+        return
+    table = Table("id", "domain", "strategy", "goal", "outcome", box=None)
+    for each in kept:
+        table.add_row(each.id, each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
+    Console().print(table if kept else "Nothing was recorded yet.")
+
+
+def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:
+    from langgraph_scrum_master.memory.searcher import Searcher
+
+    return Searcher(opened(folder, namespace, embedder, new=new))
+
+
+async def _known(searcher: Searcher, identity: str) -> Experience:
+    known = await searcher.get_experience(identity)
+    if known is None:
+        raise ConfigError(f"there is no experience {identity!r}: `scrum-master experience list` shows all")
+    return known

@@ -1,0 +1,130 @@
+"""`scrum-master index`, `remember` and `premortem`"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.errors import ConfigError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.index import IndexReport
+
+index = typer.Typer(no_args_is_help=True, help="Fill a memory from a project; only what changed is written.")
+
+Root = Annotated[Path, typer.Argument(metavar="PROJECT", help="The project's folder.")]
+_SHOWN = 10
+
+
+@index.command()
+def code(
+    folder: Folder,
+    root: Root = Path(),
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Keep the functions, classes, methods and modules of a project's Python files."""
+    from langgraph_scrum_master.index import index_code
+
+    _run(index_code, folder, root, namespace, embedder, as_json)
+
+
+@index.command()
+def commits(
+    folder: Folder,
+    root: Root = Path(),
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Keep the commits of a git repository."""
+    from langgraph_scrum_master.index import index_commits
+
+    _run(index_commits, folder, root, namespace, embedder, as_json)
+
+
+@index.command()
+def docs(
+    folder: Folder,
+    root: Root = Path(),
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Keep the sections of a project's documents, ADRs among them."""
+    from langgraph_scrum_master.index import index_documents
+
+    _run(index_documents, folder, root, namespace, embedder, as_json)
+
+
+def _run(work: Any, folder: Path, root: Path, namespace: str, embedder: str, as_json: bool) -> None:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("Indexing", total=None)
+
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        report = asyncio.run(work(opened(folder, namespace, embedder, new=True), root, progress=tell))
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        _tell(report)
+
+
+def _tell(report: IndexReport) -> None:
+    console = Console(markup=False, highlight=False)
+    console.print(f"Written: {report.written}, removed: {report.removed}, unchanged: {report.unchanged}.")
+    for path, why in list(report.skipped.items())[:_SHOWN]:
+        console.print(f"Skipped {path}: {why}")
+    if len(report.skipped) > _SHOWN:
+        console.print(f"Skipped {len(report.skipped) - _SHOWN} more; --json names them all.")
+
+
+def remember(
+    folder: Folder,
+    text: Annotated[str, typer.Argument(help="What to remember.")],
+    category: Annotated[
+        str, typer.Option(help="preference, fact, event, workflow, context, error or decision.")
+    ] = "fact",
+    importance: Annotated[float, typer.Option(min=0, max=1, help="From 0 to 1.")] = 0.5,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Keep a text in a memory."""
+    from langgraph_scrum_master.learned import MemoryCategory, one_of
+    from langgraph_scrum_master.memories import Memory
+    from langgraph_scrum_master.model import utc_now
+
+    if not text.strip():
+        raise ConfigError(f"the text must not be empty, got {text!r}")
+    metadata = {"category": one_of("category", category, MemoryCategory)}
+    kept = Memory(content=text, importance=importance, created_at=utc_now(), metadata=metadata)
+    asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
+    typer.echo(kept.key)
+
+
+def premortem(
+    folder: Folder,
+    domain: Annotated[str, typer.Argument(help="Such as debugging, feature or testing.")],
+    strategy: Annotated[str | None, typer.Option(help="Such as read-the-error.")] = None,
+    max_tokens: Annotated[int, typer.Option(help="How long it may be.")] = 1500,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Tell what went wrong before in a domain."""
+    from langgraph_scrum_master.doors.context_assembler import ContextAssembler
+    from langgraph_scrum_master.memory.searcher import Searcher
+
+    assembler = ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
+    found = asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens))
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.markdown or "Nothing was learned there yet.")

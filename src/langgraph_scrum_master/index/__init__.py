@@ -1,0 +1,10 @@
+"""Fills a memory from a project: its code, its commits, its documents."""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.index.code import index_code
+from langgraph_scrum_master.index.commits import index_commits
+from langgraph_scrum_master.index.documents import index_documents
+from langgraph_scrum_master.index.files import IndexReport
+
+__all__ = ["IndexReport", "index_code", "index_commits", "index_documents"]
