@@ -1,0 +1,122 @@
+"""What assembling and indexing cost, as ratios in one run; medians.
+
+- telling duplicates among 100 texts of 900 characters, against difflib on the same texts
+- assembling from five sources of 2,000 records each against one bare embedding of the query and Chroma query of 100
+- indexing this project's own code and commits again against the first time
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tracemalloc
+from collections.abc import Callable
+from difflib import SequenceMatcher
+from pathlib import Path
+from random import Random
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from bench_memory import texts
+from langgraph_scrum_master import ChromaMemory, CodeUnit, Commit, ContextAssembler, Experience, Memory, Searcher, Value
+from langgraph_scrum_master.index import index_code, index_commits
+from langgraph_scrum_master.memory.searcher import experiences_on
+from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.text.similarity import Shelf
+
+RECORDS = 2_000
+ROUNDS = 40
+ALL = ["memories", "code", "experiences", "values", "commits"]
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = perf_counter()
+    work()
+    return perf_counter() - started
+
+
+def duplicates() -> None:
+    some = [" ".join(texts(8, Random(i)))[:900] for i in range(100)]
+
+    def ours() -> None:
+        shelf = Shelf()
+        for text in some:
+            shelf.add(text)
+
+    def difflib() -> None:
+        for i, text in enumerate(some[:20]):
+            for other in some[:i]:
+                SequenceMatcher(None, text, other).ratio()
+
+    mine = median(seconds(ours) for _ in range(5))
+    # Of 4,950 pairs, 190 are compared.
+    theirs = seconds(difflib) * 4950 / 190
+    print(f"duplicates among 100 texts: {mine * 1e3:.1f} ms, 1/{theirs / mine:.0f} of difflib (bar: 50 ms or 1/20)")
+
+
+def filled(memory: ChromaMemory) -> list[str]:
+    kept = texts(RECORDS, Random(1))
+    searcher = Searcher(memory)
+    shelves: dict[str, list[Memory]] = {
+        "code": [
+            CodeUnit(
+                file_path=f"m{i // 20}.py", qualified_name=f"f{i}", signature=f"def f{i}():", docstring=text
+            ).kept()
+            for i, text in enumerate(kept)
+        ],
+        "commits": [Commit(sha=f"{i:040x}", message=text).kept() for i, text in enumerate(kept)],
+        "values": [Value(axis="full", text=text, cluster_id=str(i)).kept() for i, text in enumerate(kept)],
+        experiences_on("full"): [
+            made
+            for i, text in enumerate(kept)
+            if (made := Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text).kept("full"))
+        ],
+    }
+    for name, rows in shelves.items():
+        asyncio.run(searcher.shelf(name).store_many(rows))
+    asyncio.run(memory.store_many([Memory(content=text) for text in kept]))
+    return kept
+
+
+def assembling() -> None:
+    memory, random, loop = ChromaMemory(), Random(2), asyncio.new_event_loop()
+    kept = filled(memory)
+    assembler = ContextAssembler(Searcher(memory))
+    ours: list[float] = []
+    bare: list[float] = []
+    for _ in range(ROUNDS):
+        asked = f"Which service {' '.join(random.sample(random.choice(kept).split(), 6))}?"
+        ours.append(seconds(lambda asked=asked: loop.run_until_complete(assembler.assemble_context(asked, ALL))))  # type: ignore[misc]
+        bare.append(seconds(lambda asked=asked: _bare(memory, asked)))  # type: ignore[misc]
+    tracemalloc.start()
+    loop.run_until_complete(assembler.assemble_context("Which service retries every order?", ALL))
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    ratio = median(ours) / median(bare)
+    print(f"assembling from five sources: {median(ours) * 1e3:.1f} ms against a bare query: {ratio:.1f} x (bar: 3 x)")
+    print(f"memory of one assembly: {peak:.1f} MB (bar: 50 MB)")
+
+
+def _bare(memory: ChromaMemory, asked: str) -> object:
+    vector: Any = [embedder_for("static").embed_query(asked)]
+    return memory._collection("memory").query(
+        query_embeddings=vector, n_results=100, include=["documents", "distances"]
+    )
+
+
+def indexing() -> None:
+    memory, root = ChromaMemory(), Path(__file__).parents[1]
+    for name, index in (("code", index_code), ("commits", index_commits)):
+        first = seconds(lambda index=index: asyncio.run(index(memory, root)))  # type: ignore[misc]
+        again = median(seconds(lambda index=index: asyncio.run(index(memory, root))) for _ in range(3))  # type: ignore[misc]
+        print(f"indexing {name} again: {again:.2f} s against {first:.1f} s, 1/{first / again:.0f} (bar: 1/20)")
+
+
+def main() -> None:
+    duplicates()
+    assembling()
+    indexing()
+
+
+if __name__ == "__main__":
+    main()
