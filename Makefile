@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench picture serve clean
+.PHONY: help setup run test lint format docs bench picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,15 +19,19 @@ test: $(READY) ## run the tests, then those that touch checkpoints again in the 
 	$(BIN)/pytest
 	LANGGRAPH_STRICT_MSGPACK=true $(BIN)/pytest -m checkpoint
 
-lint: $(READY) ## check format, style, types and layers
+lint: $(READY) ## check format, style, types, layers and that the documentation builds
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: $(READY) ## format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(READY) ## show the documentation on loopback, renewed as it changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
 bench: $(READY) ## print the benchmarks' ratios
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
@@ -39,7 +43,7 @@ serve: $(READY) ## serve the graphs with `langgraph dev` on loopback
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist site
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
