@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, TypeAlias, get_args
@@ -148,9 +149,12 @@ class InjectionConfig(Plain):
             )
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """The configuration of the `SCRUM_MASTER_*` variables, each named as its field; empty ones do not count."""
-        given: dict[str, Any] = {}
+    def from_env(cls, environ: Mapping[str, str], **otherwise: Any) -> Self:
+        """The configuration of the `SCRUM_MASTER_*` variables, each named as its field; empty ones do not count.
+
+        `otherwise` are the values of fields that have no variable.
+        """
+        given = dict(otherwise)
         for knob in fields(cls):
             variable = ENV_PREFIX + knob.name.upper()
             if environ.get(variable) and knob.name in _FROM_TEXT:
@@ -176,7 +180,7 @@ def _switch(text: str) -> bool:
         raise ValueError(text) from None
 
 
-_EXPECTED = {int: "a whole number", float: "a number", _switch: "true or false"}
+_EXPECTED = {int: "a whole number", float: "a number", _switch: "true or false", json.loads: "a JSON object"}
 _FROM_TEXT = {
     "max_context_items": int,
     "min_relevance_score": float,
@@ -191,6 +195,7 @@ _FROM_TEXT = {
     "escalate": str,
     "architecture_path": str,
     "namespace": str,
+    "requirements": json.loads,
 }
 
 

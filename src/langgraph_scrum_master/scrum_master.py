@@ -72,24 +72,34 @@ class ScrumMaster:
         )
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> ScrumMaster:
+    def from_env(cls, environ: Mapping[str, str] = os.environ, **otherwise: Any) -> ScrumMaster:
         """The scrum master that the environment describes; nothing is opened yet.
 
-        `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, and
-        every field of `InjectionConfig` has a variable of its own.
+        `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_EMBEDDER` what that was filled with,
+        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, and every field of `InjectionConfig` has a variable of its
+        own. `otherwise` are the values of those that are not set, by their names in lower case.
         """
-        config = InjectionConfig.from_env(environ)
+        path, embedder, log = (
+            environ.get(f"{ENV_PREFIX}{name.upper()}") or otherwise.pop(name, None)
+            for name in ("memory_path", "embedder", "audit_log")
+        )
+        config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
         recorder: Recorder | None = None
-        if path := environ.get(f"{ENV_PREFIX}MEMORY_PATH"):
+        if path:
             from langgraph_scrum_master.memory.chroma import ChromaMemory
 
-            memory = ChromaMemory(path, namespace=config.namespace)
-        if log := environ.get(f"{ENV_PREFIX}AUDIT_LOG"):
+            memory = ChromaMemory(path, namespace=config.namespace, embedder=embedder or "static")
+        if log:
             from langgraph_scrum_master.record import JsonlRecorder
 
             recorder = JsonlRecorder(log)
         return cls(memory=memory, config=config, recorder=recorder)
+
+    @property
+    def config(self) -> InjectionConfig:
+        """All its knobs."""
+        return self._pipeline.config
 
     def observe(self, state: object) -> Observation:
         """What the state says about the team; `health_status` and `cycle_analysis` tell more of it."""

@@ -9,12 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from langgraph_scrum_master.cli.settings import scrum_master
 from langgraph_scrum_master.cli.show import gap_panel
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.scrum_master import ScrumMaster
 
 
 def detect(
+    context: typer.Context,
     state: Annotated[
         Path, typer.Argument(metavar="STATE.json", help="A graph's state as a JSON object; - reads stdin.")
     ],
@@ -23,9 +24,9 @@ def detect(
     """Say which agents lack context in a saved state, and what shows it.
 
     The state is what a graph holds: `messages` as LangChain or OpenAI writes them, and any of the keys that the scrum
-    master reads. The environment's SCRUM_MASTER_* variables hold here too.
+    master reads. What `scrum-master config show` shows holds here too.
     """
-    gaps = ScrumMaster.from_env().detect(_read(state))
+    gaps = scrum_master(context.obj).detect(_read(state))
     if as_json:
         typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))
         return

@@ -1,0 +1,36 @@
+"""`scrum-master config`"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from langgraph_scrum_master.cli.settings import OTHERS, Settings, scrum_master
+
+config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
+
+
+@config.command()
+def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+    """Say what every setting is, and where it came from. A value that cannot work is told, with exit code 2."""
+    rows = _rows(context.obj)
+    if as_json:
+        typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
+        return
+    table = Table("setting", "value", "from", box=None)
+    for name, value, origin in rows:
+        table.add_row(name, Text(json.dumps(value)), Text(origin, style="dim" if origin == "default" else ""))
+    Console().print(table)
+
+
+def _rows(given: Settings) -> list[tuple[str, object, str]]:
+    knobs = scrum_master(given).config.to_dict()
+    others = {name: given[name].value if name in given else value for name, value in OTHERS.items()}
+    return [
+        (name, value, given[name].origin if name in given else "default") for name, value in (knobs | others).items()
+    ]

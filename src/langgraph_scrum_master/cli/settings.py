@@ -1,0 +1,106 @@
+"""Settings from the environment and `scrum-master.toml`, and where each came from.
+
+Flags win over the environment, the environment over the file. Nothing heavy is imported here: every command, also one
+that must be quick, reads its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from typer.core import TyperGroup
+
+from langgraph_scrum_master.errors import ConfigError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.scrum_master import ScrumMaster
+
+FILE = "scrum-master.toml"
+"""Looked for in the working folder and in those above it."""
+
+PREFIX = "SCRUM_MASTER_"
+
+KNOBS = (
+    "max_context_items",
+    "min_relevance_score",
+    "max_context_size_bytes",
+    "enabled_sources",
+    "log_injections",
+    "max_context_tokens",
+    "deadline",
+    "view_window",
+    "max_attempts",
+    "deliver",
+    "escalate",
+    "architecture_path",
+    "namespace",
+    "requirements",
+)
+"""The fields of `InjectionConfig`."""
+
+OTHERS: dict[str, object] = {"memory_path": None, "audit_log": None, "embedder": "static"}
+"""What else can be set, with what it is otherwise."""
+
+PATHS = ("architecture_path", "memory_path", "audit_log")
+"""In a file, these are told from its folder on."""
+
+OPTIONS = {"memory_path": "memory"}
+"""The options that are not called as their setting."""
+
+
+class Given(NamedTuple):
+    """A setting that somebody gave."""
+
+    value: Any
+    origin: str
+    """The file, or the variable."""
+
+
+Settings = Mapping[str, Given]
+
+
+def settings(file: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, Given]:
+    """What the file says, or else the nearest `scrum-master.toml`, and what the environment says instead."""
+    told = file or _nearest(Path.cwd())
+    found = {name: Given(value, str(told)) for name, value in _read(told).items()} if told else {}
+    variables = {name: f"{PREFIX}{name.upper()}" for name in (*KNOBS, *OTHERS)}
+    return found | {
+        name: Given(environ[variable], variable) for name, variable in variables.items() if environ.get(variable)
+    }
+
+
+def defaults(command: Any, given: Settings) -> dict[str, Any]:
+    """The settings as the defaults of a command's options, and of all its sub-commands'."""
+    named = {OPTIONS.get(name, name): each.value for name, each in given.items()}
+    own = {option.name: named[option.name] for option in command.params if option.name in named}
+    below = command.commands.items() if isinstance(command, TyperGroup) else ()
+    return own | {name: defaults(each, given) for name, each in below}
+
+
+def scrum_master(given: Settings) -> ScrumMaster:
+    """The scrum master that the settings describe; nothing is opened yet."""
+    from langgraph_scrum_master.scrum_master import ScrumMaster
+
+    values = {name: each.value for name, each in given.items() if not each.origin.startswith(PREFIX)}
+    return ScrumMaster.from_env(os.environ, **values)
+
+
+def _nearest(folder: Path) -> Path | None:
+    return next((path for each in (folder, *folder.parents) if (path := each / FILE).is_file()), None)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        told = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise ConfigError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{str(file)!r} is not TOML: {error}") from error
+    if unknown := sorted(told.keys() - {*KNOBS, *OTHERS}):
+        raise ConfigError(f"{str(file)!r} sets {unknown}: settings are {sorted((*KNOBS, *OTHERS))}")
+    paths = {name: str(file.parent / told[name]) for name in PATHS if isinstance(told.get(name), str)}
+    return told | paths

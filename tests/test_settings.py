@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from langgraph_scrum_master import ConfigError, InjectionConfig
+from langgraph_scrum_master.cli.app import app
+from langgraph_scrum_master.cli.settings import KNOBS
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in a project with settings."""
+    settings = 'max_context_items = 3\nnamespace = "shop"\nmemory_path = "memory"\n[requirements]\ndev = ["story"]\n'
+    (tmp_path / "scrum-master.toml").write_text(settings, encoding="utf-8")
+    folder = tmp_path / "src" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return tmp_path
+
+
+def scrum_master(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def shown(*arguments: str) -> dict[str, dict[str, object]]:
+    told = scrum_master(*arguments, "config", "show", "--json")
+    assert told.exit_code == 0, told.output
+    return dict(json.loads(told.stdout))
+
+
+def test_every_field_of_the_configuration_can_be_set() -> None:
+    assert tuple(field.name for field in fields(InjectionConfig)) == KNOBS
+
+
+def test_the_nearest_file_is_read_and_paths_are_told_from_its_folder_on(project: Path) -> None:
+    found = shown()
+
+    file = str(project / "scrum-master.toml")
+    assert found["max_context_items"] == {"value": 3, "from": file}
+    assert found["memory_path"] == {"value": str(project / "memory"), "from": file}
+    assert found["requirements"] == {"value": {"dev": ["story"]}, "from": file}
+    assert found["deadline"] == {"value": 2.0, "from": "default"}
+
+
+def test_the_environment_wins_over_the_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_MAX_CONTEXT_ITEMS", "7")
+    monkeypatch.setenv("SCRUM_MASTER_REQUIREMENTS", '{"tea": ["coverage"]}')
+
+    found = shown()
+
+    assert found["max_context_items"] == {"value": 7, "from": "SCRUM_MASTER_MAX_CONTEXT_ITEMS"}
+    assert found["requirements"]["value"] == {"tea": ["coverage"]}
+
+
+def test_another_file_can_be_named(project: Path) -> None:
+    other = project / "other.toml"
+    other.write_text("max_attempts = 1", encoding="utf-8")
+
+    found = shown("--config", str(other))
+
+    assert found["max_attempts"]["value"] == 1
+    assert found["max_context_items"]["from"] == "default"
+
+
+def test_settings_are_the_defaults_of_options_and_flags_win(project: Path) -> None:
+    memory = str(project / "memory")
+    assert scrum_master("remember", memory, "The shop closes at six.").exit_code == 0
+
+    found = scrum_master("memory", "search", memory, "When does the shop close?", "--json")
+    elsewhere = scrum_master(
+        "memory", "search", memory, "When does the shop close?", "--namespace", "default", "--json"
+    )
+
+    assert [each["content"] for each in json.loads(found.stdout)] == ["The shop closes at six."]
+    assert json.loads(elsewhere.stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("max_items = 1", "sets ['max_items']: settings are"),
+        ("max_context_items = 'many'", "max_context_items must be a whole number, 1 or more, got 'many'"),
+        ("max_context_items = ", "is not TOML"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: str) -> None:
+    (project / "scrum-master.toml").write_text(written, encoding="utf-8")
+
+    failed = scrum_master("config", "show")
+
+    assert isinstance(failed.exception, ConfigError)
+    assert told in str(failed.exception)
+
+
+def test_a_file_that_is_not_there_is_told(project: Path) -> None:
+    failed = scrum_master("--config", "nowhere.toml", "version")
+
+    assert "cannot read 'nowhere.toml'" in str(failed.exception)
