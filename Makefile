@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs bench picture serve clean
+.PHONY: help setup run test lint format docs bench figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ docs: $(READY) ## show the documentation on loopback, renewed as it changes
 
 bench: $(READY) ## print the benchmarks' ratios
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+figures: $(READY) ## run the benchmarks at full size and write docs/figures.md (takes a quarter of an hour)
+	@$(BIN)/python benchmarks/figures.py
 
 picture: $(READY) ## draw the picture of `make run` in the README
 	$(BIN)/scrum-master run --svg docs/images/run.svg
