@@ -19,7 +19,7 @@ NEAR = 0.8
 """The same for a near-miss, times the share of letters that are right."""
 
 PERHAPS = 0.5
-"""What is left of it for a name such as Will or Go in lower case or first in a sentence: it may be the ordinary word."""
+"""What is left of it for a name such as Will in lower case or first in a sentence: it may be the ordinary word."""
 
 MOST_EDITS = 2
 """In all words of a name together."""
