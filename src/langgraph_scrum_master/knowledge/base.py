@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from langgraph_scrum_master.blocking import off_loop
@@ -15,33 +15,12 @@ from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.knowledge.boosts import boosted
 from langgraph_scrum_master.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.knowledge.rerank import reranked
-from langgraph_scrum_master.memories import Memory, MemoryResult
+from langgraph_scrum_master.memories import Memory
 from langgraph_scrum_master.protocols import Clock, Reranker, TokenCounter
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
-
-class Shelf(Protocol):
-    """What is needed of a memory: ours are such."""
-
-    async def store_many(self, rows: Iterable[Memory]) -> None:
-        """Keep texts; one with the same key is replaced."""
-        ...
-
-    async def forget(self, *keys: str) -> None:
-        """Let go of texts by their keys."""
-        ...
-
-    async def get_many(self, keys: Sequence[str]) -> Mapping[str, MemoryResult]:
-        """The texts that are kept under these keys."""
-        ...
-
-    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
-        """The texts that serve the query best, with calibrated scores."""
-        ...
-
-    def beside(self, name: str) -> Shelf:
-        """A memory of its own in the same place."""
-        ...
+if TYPE_CHECKING:
+    from langgraph_scrum_master.memory.records import RecordMemory
 
 
 class KnowledgeBase:
@@ -53,7 +32,7 @@ class KnowledgeBase:
 
     def __init__(
         self,
-        memory: Shelf,
+        memory: RecordMemory,
         *,
         config: RAGConfig | None = None,
         reranker: Reranker | None = None,

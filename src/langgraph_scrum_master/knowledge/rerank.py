@@ -37,19 +37,24 @@ async def reranked(
 
 
 async def _asked(reranker: Reranker, query: str, results: Sequence[SearchResult]) -> Sequence[Any]:
+    # LangChain may have to be loaded first, which takes long.
+    documents = await off_loop(_documents, results)
+    compress = getattr(reranker, "acompress_documents", None)
+    if compress is not None:
+        return list(await compress(documents, query))
+    return list(await off_loop(reranker.compress_documents, documents, query))
+
+
+def _documents(results: Sequence[SearchResult]) -> list[Any]:
     from langchain_core.documents import Document
 
-    documents = [
+    return [
         Document(
             page_content=each.content,
             metadata={IDENTITY: each.chunk_id, "title": each.title, "url": each.url, "date": each.date},
         )
         for each in results
     ]
-    compress = getattr(reranker, "acompress_documents", None)
-    if compress is not None:
-        return list(await compress(documents, query))
-    return list(await off_loop(reranker.compress_documents, documents, query))
 
 
 def _known_again(results: Sequence[SearchResult], given: Sequence[Any]) -> list[SearchResult]:
