@@ -278,6 +278,7 @@ async def test_what_cannot_be_done_is_told() -> None:
         ("20260302", "(2026-03-02)"),
         ("2026-03-02T23:30:00-05:00", "(2026-03-02)"),
         (date(2026, 3, 2), "(2026-03-02)"),
+        ("0800-12-25", "(0800-12-25)"),
     ],
 )
 async def test_dates_of_many_forms_are_shown_as_days(given: Any, shown: str) -> None:

@@ -76,11 +76,12 @@ class Names:
                 yield start, end
 
     def _named(self, text: str, words: Sequence[Word], start: int, end: int) -> Iterator[Mention]:
-        said = text[words[start].start : words[end - 1].end]
+        said = _said(text, words[start:end])
+        ordinary = all(word.folded in STOP_WORDS for word in words[start:end])
         for bearer in self._bearers[_key(words[start:end])]:
-            if end - start > 1 or words[start].folded not in STOP_WORDS:
+            if not ordinary:
                 yield Mention(bearer.entity_id, bearer.confidence, said)
-            elif said == bearer.written:
+            elif said.split() == bearer.written.split():
                 doubtful = said.islower() or _begins_a_sentence(text, words, start)
                 yield Mention(bearer.entity_id, bearer.confidence * (PERHAPS if doubtful else 1), said)
 
@@ -100,7 +101,7 @@ class Names:
             if start < free or not (meant := list(self._spellings.meant(near, start))):
                 continue
             end, edits = min(((end, edits) for end, edits, _ in meant), key=lambda best: (-best[0], best[1]))
-            said = text[words[start].start : words[end - 1].end]
+            said = _said(text, words[start:end])
             for key in (key for *best, key in meant if best == [end, edits]):
                 right = 1 - edits / len(key.replace(" ", ""))
                 for bearer in self._bearers[key]:
@@ -152,12 +153,17 @@ class _Spellings:
 
 
 def _bearers(entity: Entity) -> Iterator[Bearer]:
-    known = {_key(words_in(entity.canonical_name))}
-    yield Bearer(entity.id, BY_NAME, entity.canonical_name)
-    for alias in entity.aliases:
-        if (key := _key(words_in(alias))) not in known:
+    known: set[str] = set()
+    for name, confidence in ((entity.canonical_name, BY_NAME), *((alias, BY_ALIAS) for alias in entity.aliases)):
+        words = words_in(name)
+        if (key := _key(words)) not in known:
             known.add(key)
-            yield Bearer(entity.id, BY_ALIAS, alias)
+            yield Bearer(entity.id, confidence, _said(name, words))
+
+
+def _said(text: str, words: Sequence[Word]) -> str:
+    """What the text says from the first of the words to the last."""
+    return text[words[0].start : words[-1].end]
 
 
 def _key(words: Sequence[Word]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -49,14 +50,14 @@ class KnowledgeBase:
     async def index_document(self, document: Document) -> str:
         """Keep a document, in the place of the one with its id if there is one; gives the id."""
         async with self._one_writer():
-            return await self._keep(document.id, document)
+            return await self._keep(document)
 
     async def update_document(self, doc_id: str, document: Document) -> None:
         """Keep this in the place of the document with that id, which must be there."""
         async with self._one_writer():
             if await self._pieces_of(doc_id) is None:
                 raise StoreError(f"there is no document {doc_id!r} to update: index_document keeps a new one")
-            await self._keep(doc_id, document)
+            await self._keep(replace(document, id=doc_id))
 
     async def remove_document(self, doc_id: str) -> bool:
         """Let go of a document; whether it was there."""
@@ -92,26 +93,25 @@ class KnowledgeBase:
             return list(results)
         return await reranked(self._reranker, query, results, self._config.rerank_deadline)
 
-    async def _keep(self, doc_id: str, document: Document) -> str:
-        pieces = await off_loop(self._cut, doc_id, document)
-        before = await self._pieces_of(doc_id) or 0
+    async def _keep(self, document: Document) -> str:
+        pieces = await off_loop(self._cut, document)
+        before = await self._pieces_of(document.id) or 0
         # Noted before: whatever is kept from here on can be let go of later.
         if before < len(pieces):
-            await self._note(doc_id, document, len(pieces))
+            await self._note(document, len(pieces))
         await self._shelf.store_many(pieces)
         if before >= len(pieces):
-            await self._shelf.forget(*(chunk_id(doc_id, i) for i in range(len(pieces), before)))
-            await self._note(doc_id, document, len(pieces))
-        return doc_id
+            await self._shelf.forget(*(chunk_id(document.id, i) for i in range(len(pieces), before)))
+            await self._note(document, len(pieces))
+        return document.id
 
-    def _cut(self, doc_id: str, document: Document) -> list[Memory]:
-        config = self._config
-        return list(document.kept(doc_id, config.chunk_tokens, config.overlap_tokens, self._count_tokens))
+    def _cut(self, document: Document) -> list[Memory]:
+        return list(document.kept(self._config.chunk_tokens, self._config.overlap_tokens, self._count_tokens))
 
-    async def _note(self, doc_id: str, document: Document, pieces: int) -> None:
+    async def _note(self, document: Document, pieces: int) -> None:
         about = {name: value for name, value in document.to_dict().items() if name not in ("text", "id")}
         await self._book.store_many(
-            [Memory(content=document.title, key=doc_id, metadata={"document": about, "pieces": pieces})]
+            [Memory(content=document.title, key=document.id, metadata={"document": about, "pieces": pieces})]
         )
 
     async def _pieces_of(self, doc_id: str) -> int | None:

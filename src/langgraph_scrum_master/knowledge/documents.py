@@ -43,17 +43,17 @@ class Document(Plain):
         if not self.id:
             object.__setattr__(self, "id", f"document:{digest(self.title, self.url, self.text)}")
 
-    def kept(self, doc_id: str, size: int, overlap: int, count: TokenCounter) -> Iterator[Memory]:
+    def kept(self, size: int, overlap: int, count: TokenCounter) -> Iterator[Memory]:
         """Its pieces as they are kept: found by their title and headings too, beside each other in their order."""
         about = {"title": self.title, "url": self.url, "date": self.date, "doc_type": self.doc_type}
         for i, (section, start, end) in enumerate(chunks(self.text, size, overlap, count)):
             heading = section if section.startswith(self.title) else " > ".join(filter(None, (self.title, section)))
             yield Memory(
                 content=f"{_line(heading)}\n{self.text[start:end]}",
-                key=chunk_id(doc_id, i),
-                session=doc_id,
+                key=chunk_id(self.id, i),
+                session=self.id,
                 created_at=self.date,
-                metadata={"chunk": {**about, "doc_id": doc_id, "section": section, "start": start, "end": end}},
+                metadata={"chunk": {**about, "doc_id": self.id, "section": section, "start": start, "end": end}},
             )
 
 
@@ -118,4 +118,6 @@ def _dated(given: object) -> str:
         told = datetime.fromisoformat(given) if given else None  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise ConfigError(f"a document's date must be ISO 8601 such as 2026-03-02, got {given!r}") from None
-    return "" if told is None else told.isoformat() if ":" in str(given) or "T" in str(given) else f"{told:%Y-%m-%d}"
+    return (
+        "" if told is None else told.isoformat() if ":" in str(given) or "T" in str(given) else told.date().isoformat()
+    )

@@ -12,6 +12,7 @@ from langgraph_scrum_master.text.trim import SENTENCE_END, WORD_END
 
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n\s*")
 _LINE_END = re.compile(r"\n\s*")
+_NO_BLANK = re.compile(r"\S")
 _ENDS = (_PARAGRAPH_END, SENTENCE_END, _LINE_END, WORD_END)
 
 
@@ -104,4 +105,5 @@ def _first(places: Sequence[int], holds: Callable[[int], bool]) -> int | None:
 
 def _skipped(text: str, start: int, end: int) -> int:
     """The place after the blanks that stand there."""
-    return end - len(text[start:end].lstrip())
+    found = _NO_BLANK.search(text, start, end)
+    return found.start() if found else end

@@ -12,7 +12,7 @@ from langgraph_scrum_master.text.trim import UNSPACED
 
 _WORDS = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\w\u0300-\u036f])+|[^\w\s]")
 _ASCII_WORDS = re.compile(r"\w+|[^\w\s]")
-_NOT_SPELLED = re.compile(r"[\u0300-\u036f\s-]|[\u2010-\u2015]")
+_NOT_SPELLED = re.compile(r"[\u0300-\u036f\ufe00-\ufe0f\u200b-\u200d\u2010-\u2015\s-]")
 _APOSTROPHES = str.maketrans("’ʼ‘`", "''''")
 
 LONGEST = 30
