@@ -25,6 +25,8 @@ def examples() -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("code", "printed"), [e[1:] for e in examples()], ids=[e[0] for e in examples()])
 def test_an_example_runs_and_prints_what_the_page_says(code: str, printed: str, tmp_path: Path) -> None:
+    if "hyperon" in code:
+        pytest.importorskip("hyperon", reason="hyperon has no wheel for this Python")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
         DEFAULT_MAX_CONTEXT_ITEMS as DEFAULT_MAX_CONTEXT_ITEMS,
         DEFAULT_MIN_RELEVANCE_SCORE as DEFAULT_MIN_RELEVANCE_SCORE,
         TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
+        EntityContextConfig as EntityContextConfig,
         InjectionConfig as InjectionConfig,
+        RAGConfig as RAGConfig,
         RecencyWeights as RecencyWeights,
         TokenBudget as TokenBudget,
+    )
+    from langgraph_scrum_master.dialogue import (
+        EntityContext as EntityContext,
+        EntityRelationship as EntityRelationship,
+        KnowledgeChunk as KnowledgeChunk,
+        ResolvedEntity as ResolvedEntity,
     )
     from langgraph_scrum_master.doors.context_assembler import (
         ContextAssembler as ContextAssembler,
@@ -34,6 +42,11 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.doors.injection_pipeline import (
         InjectionPipeline as InjectionPipeline,
     )
+    from langgraph_scrum_master.entities import (
+        Entity as Entity,
+        EntityRegistry as EntityRegistry,
+        Relation as Relation,
+    )
     from langgraph_scrum_master.errors import (
         ConfigError as ConfigError,
         ContextAssemblyError as ContextAssemblyError,
@@ -48,6 +61,10 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.inject import (
         context_for as context_for,
+    )
+    from langgraph_scrum_master.knowledge import (
+        Document as Document,
+        KnowledgeBase as KnowledgeBase,
     )
     from langgraph_scrum_master.learned import (
         CodeUnit as CodeUnit,
@@ -103,8 +120,11 @@ if TYPE_CHECKING:
         Clock as Clock,
         Detector as Detector,
         Embedder as Embedder,
+        EntityLookup as EntityLookup,
+        Knowledge as Knowledge,
         MemoryStore as MemoryStore,
         Recorder as Recorder,
+        Reranker as Reranker,
         SessionMemory as SessionMemory,
         Source as Source,
         TokenCounter as TokenCounter,
@@ -137,9 +157,17 @@ _HOMES = {
         "DEFAULT_MAX_CONTEXT_ITEMS",
         "DEFAULT_MIN_RELEVANCE_SCORE",
         "TEAM_REQUIREMENTS",
+        "EntityContextConfig",
         "InjectionConfig",
+        "RAGConfig",
         "RecencyWeights",
         "TokenBudget",
+    ),
+    "dialogue": (
+        "EntityContext",
+        "EntityRelationship",
+        "KnowledgeChunk",
+        "ResolvedEntity",
     ),
     "doors.context_assembler": ("ContextAssembler", "FormattedContext"),
     "doors.context_injection": (
@@ -150,6 +178,7 @@ _HOMES = {
         "retrieve_relevant_context",
     ),
     "doors.injection_pipeline": ("InjectionPipeline",),
+    "entities": ("Entity", "EntityRegistry", "Relation"),
     "errors": (
         "ConfigError",
         "ContextAssemblyError",
@@ -163,6 +192,7 @@ _HOMES = {
         "StoreError",
     ),
     "inject": ("context_for",),
+    "knowledge": ("Document", "KnowledgeBase"),
     "learned": (
         "CodeUnit",
         "Commit",
@@ -208,8 +238,11 @@ _HOMES = {
         "Clock",
         "Detector",
         "Embedder",
+        "EntityLookup",
+        "Knowledge",
         "MemoryStore",
         "Recorder",
+        "Reranker",
         "SessionMemory",
         "Source",
         "TokenCounter",

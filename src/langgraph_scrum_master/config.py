@@ -162,6 +162,60 @@ class InjectionConfig(Plain):
         return cls(**given)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityContextConfig(Plain):
+    """What a prompt is told of entities."""
+
+    max_entities: int = 10
+    min_relevance: float = 0.3
+    """Below it an entity is left out: one that is not named any more is told of for six turns."""
+    attributes_per_entity: int = 5
+    include_relationships: bool = True
+    half_life: float = 5.0
+    """Turns after which an entity that is not named any more is half as salient."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "max_entities", "attributes_per_entity", low=0)
+        _number(self, "min_relevance", 0, 1)
+        _number(self, "half_life", 0.01, 1_000_000)
+        _refuse_unless(isinstance(self.include_relationships, bool), self, "include_relationships", "True or False")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RAGConfig(Plain):
+    """How documents are cut, and which pieces serve a query."""
+
+    initial_retrieval_count: int = 20
+    """Pieces that are looked at."""
+    final_chunk_count: int = 5
+    """Pieces that are given."""
+    min_relevance: float = 0.5
+    """Below it a piece is left out. At 0.7 one earns its tokens by itself; those that come close may add to it."""
+    enable_reranking: bool = True
+    """Whether the reranker, if there is one, is asked."""
+    rerank_deadline: float = 5.0
+    """Seconds it has; if it is late, the pieces stay as they are."""
+    recency_weight: float = 0.3
+    """How much it counts that a document is new: up to 0.2 of this is added to the relevance."""
+    entity_weight: float = 0.5
+    """How much it counts that a piece names the entities: up to 0.3 of this is added."""
+    chunk_tokens: int = 300
+    """The longest piece."""
+    overlap_tokens: int = 40
+    """What a piece repeats at most of the one before it, where a section is cut."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "initial_retrieval_count", "final_chunk_count", low=1)
+        _whole(self, "chunk_tokens", low=20)
+        _whole(self, "overlap_tokens", low=0)
+        for name in ("min_relevance", "recency_weight", "entity_weight"):
+            _number(self, name, 0, 1)
+        _number(self, "rerank_deadline", 0.001, 3600)
+        _refuse_unless(isinstance(self.enable_reranking, bool), self, "enable_reranking", "True or False")
+        fits = self.overlap_tokens <= self.chunk_tokens // 2
+        _refuse_unless(fits, self, "overlap_tokens", f"at most half of chunk_tokens, {self.chunk_tokens // 2}")
+
+
 def _parsed(variable: str, text: str, parse: Any) -> Any:
     try:
         return parse(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
 from langgraph_scrum_master.memories import (
     CodePattern,
     Decision,
@@ -148,4 +149,53 @@ class Opens(Protocol):
 
     async def open(self) -> None:
         """Load what the first use would load; may be called again."""
+        ...
+
+
+class Reranker(Protocol):
+    """Puts pieces of documents in a better order. Any LangChain `BaseDocumentCompressor` is one.
+
+    - It gives back those that it keeps, best first, and may shorten them. What it invents is left out.
+    - Where it says in `metadata["relevance_score"]`, from 0 to 1, how relevant one is, that counts.
+    - If it has `acompress_documents`, that is awaited; else it is called off the event loop. It may fail, or be late.
+    """
+
+    def compress_documents(self, documents: Sequence[Any], query: str) -> Sequence[Any]:
+        """The documents (LangChain's) that serve the query, best first."""
+        ...
+
+
+@runtime_checkable
+class EntityLookup(Protocol):
+    """Knows the entities of a dialogue.
+
+    - Looking up changes nothing, does no I/O, and the same text gives the same answer.
+    - An entity that is gone is passed over.
+    """
+
+    def resolve(self, text: str) -> Sequence[ResolvedEntity]:
+        """The entities named in the text, by name, alias or near-miss, most confident first."""
+        ...
+
+    def contexts(self, resolved: Sequence[ResolvedEntity]) -> Sequence[EntityContext]:
+        """The resolved ones and the salient others, most relevant first, formatted."""
+        ...
+
+    @property
+    def active_count(self) -> int:
+        """How many the dialogue is about just now."""
+        ...
+
+
+@runtime_checkable
+class Knowledge(Protocol):
+    """Finds pieces of documents.
+
+    - Nothing blocks the event loop. Nothing known gives nothing. What fails raises `StoreError`.
+    """
+
+    async def retrieve(
+        self, query: str, entities: Sequence[ResolvedEntity] = (), limit: int | None = None
+    ) -> Sequence[KnowledgeChunk]:
+        """The pieces that serve the query, best first, above its floor, not yet fitted to tokens."""
         ...

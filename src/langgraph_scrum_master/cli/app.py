@@ -11,6 +11,7 @@ from langgraph_scrum_master.cli.config import config
 from langgraph_scrum_master.cli.detect import detect
 from langgraph_scrum_master.cli.experience import experience
 from langgraph_scrum_master.cli.index import index, premortem, remember
+from langgraph_scrum_master.cli.knowledge import knowledge
 from langgraph_scrum_master.cli.memory import memory
 from langgraph_scrum_master.cli.run import run
 from langgraph_scrum_master.cli.settings import defaults, settings
@@ -41,6 +42,7 @@ app.command()(run)
 app.command()(detect)
 app.add_typer(memory, name="memory")
 app.add_typer(index, name="index")
+app.add_typer(knowledge, name="knowledge")
 app.command()(remember)
 app.add_typer(experience, name="experience")
 app.command()(premortem)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, Source, index_files, numbered
 from langgraph_scrum_master.memories import Memory
+from langgraph_scrum_master.text.sections import sections_of
 
 SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
 LONGEST = 2_000
 """Characters of a piece; a longer section is cut between its paragraphs."""
-
-_HEADING = re.compile(r"^(#{1,6})\s+(.+?)\s*#*$")
-_FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 async def index_documents(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
@@ -38,19 +35,12 @@ def _cut(source: Source) -> list[Memory]:
 
 def sections(text: str) -> list[tuple[str, str]]:
     """The pieces of a document, each with the headings it stands under."""
-    trail: list[tuple[int, str]] = []
-    found: list[tuple[str, list[str]]] = [("", [])]
-    fenced = False
-    for line in text.split("\n"):
-        fenced ^= bool(_FENCE.match(line))
-        heading = None if fenced else _HEADING.match(line)
-        if heading:
-            level = len(heading[1])
-            trail = [*(above for above in trail if above[0] < level), (level, heading[2])]
-            found.append((" > ".join(title for _, title in trail), []))
-        else:
-            found[-1][1].append(line)
-    return [(title, piece) for title, lines in found for piece in _pieces("\n".join(lines).strip()) if piece or title]
+    return [
+        (section.title, piece)
+        for section in sections_of(text)
+        for piece in _pieces(text[section.body : section.end].strip())
+        if piece or section.title
+    ]
 
 
 def _pieces(text: str) -> list[str]:

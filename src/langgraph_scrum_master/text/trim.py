@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 ELLIPSIS = " …"
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
-# In scripts without spaces any character may end a line.
-_WORD_END = re.compile(
-    r"\s+|(?<=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])|(?<=[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff])"
-)
+UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+"""The letters of scripts without spaces, for a pattern: any of them may end a line."""
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
+WORD_END = re.compile(rf"\s+|(?<=[{UNSPACED}])")
 
 LONGEST_WORD = 60
 """Characters; what is longer without a blank is no word, and may be cut anywhere."""
@@ -25,8 +25,8 @@ def trim(text: str, fits: Callable[[str], bool], ellipsis: str = ELLIPSIS) -> st
     """
     if fits(text):
         return text
-    by_word = _longest(text, _cuts(_WORD_END, text), fits, ellipsis)
-    by_sentence = _longest(text, _cuts(_SENTENCE_END, text), fits, ellipsis)
+    by_word = _longest(text, _cuts(WORD_END, text), fits, ellipsis)
+    by_sentence = _longest(text, _cuts(SENTENCE_END, text), fits, ellipsis)
     if not by_word and len(text.split(maxsplit=1)[0] if text.strip() else "") > LONGEST_WORD:
         return _longest(text, list(range(1, len(text))), fits, ellipsis)
     return by_sentence if len(by_sentence) * 2 >= len(by_word) else by_word

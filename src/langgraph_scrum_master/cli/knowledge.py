@@ -1,0 +1,87 @@
+"""`scrum-master knowledge`"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.errors import ConfigError, DecodeError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.knowledge import Document, KnowledgeBase
+
+knowledge = typer.Typer(no_args_is_help=True, help="Keep documents, and look things up in them.")
+
+
+@knowledge.command()
+def add(
+    folder: Folder,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="Texts or Markdown, in UTF-8.")],
+    date: Annotated[str, typer.Option(help="Of when they are, such as 2026-03-02.")] = "",
+    doc_type: Annotated[str, typer.Option("--type", help="Such as email, page or ticket.")] = "document",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Keep documents, each under its path as its id; one that is kept already is replaced."""
+    documents = [_document(file, date, doc_type) for file in files]
+
+    async def work() -> None:
+        base = _base(folder, namespace, embedder, new=True)
+        for document in documents:
+            typer.echo(await base.index_document(document))
+
+    asyncio.run(work())
+
+
+@knowledge.command()
+def remove(
+    folder: Folder,
+    identity: Annotated[str, typer.Argument(metavar="ID", help="As `add` printed it.")],
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Let go of a document."""
+    if not asyncio.run(_base(folder, namespace, embedder).remove_document(identity)):
+        raise ConfigError(f"there is no document {identity!r}: give an id as `scrum-master knowledge add` printed it")
+
+
+@knowledge.command()
+def search(
+    folder: Folder,
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    k: Annotated[int | None, typer.Option("-k", min=1, help="How many at most.")] = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Show the pieces that a prompt would be given."""
+    found = asyncio.run(_base(folder, namespace, embedder).retrieve(query, limit=k))
+    if as_json:
+        typer.echo(json.dumps([chunk.to_dict() for chunk in found], indent=2))
+    else:
+        typer.echo("\n\n".join(chunk.formatted for chunk in found) or "Nothing serves that query.")
+
+
+def _base(folder: Path, namespace: str, embedder: str, new: bool = False) -> KnowledgeBase:
+    from langgraph_scrum_master.knowledge import KnowledgeBase
+
+    return KnowledgeBase(opened(folder, namespace, embedder, new=new))
+
+
+def _document(file: Path, date: str, doc_type: str) -> Document:
+    from langgraph_scrum_master.knowledge import Document
+    from langgraph_scrum_master.text.sections import sections_of
+
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{str(file)!r} must be UTF-8: {error}") from error
+    title = next((section.title for section in sections_of(text) if section.title), file.stem)
+    return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())
