@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.doors.injection_pipeline import (
         InjectionPipeline as InjectionPipeline,
     )
+    from langgraph_scrum_master.doors.session_briefing import (
+        Briefing as Briefing,
+        SessionBriefing as SessionBriefing,
+    )
     from langgraph_scrum_master.errors import (
         ConfigError as ConfigError,
         ContextAssemblyError as ContextAssemblyError,
@@ -48,6 +52,9 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.inject import (
         context_for as context_for,
+    )
+    from langgraph_scrum_master.knowledge import (
+        KnowledgeEntry as KnowledgeEntry,
     )
     from langgraph_scrum_master.learned import (
         CodeUnit as CodeUnit,
@@ -113,7 +120,7 @@ if TYPE_CHECKING:
         RecencyFactor as RecencyFactor,
         get_recency_factor as get_recency_factor,
     )
-    from langgraph_scrum_master.record import (
+    from langgraph_scrum_master.record.audit import (
         JsonlRecorder as JsonlRecorder,
     )
     from langgraph_scrum_master.scrum_master import (
@@ -150,6 +157,7 @@ _HOMES = {
         "retrieve_relevant_context",
     ),
     "doors.injection_pipeline": ("InjectionPipeline",),
+    "doors.session_briefing": ("Briefing", "SessionBriefing"),
     "errors": (
         "ConfigError",
         "ContextAssemblyError",
@@ -163,6 +171,7 @@ _HOMES = {
         "StoreError",
     ),
     "inject": ("context_for",),
+    "knowledge": ("KnowledgeEntry",),
     "learned": (
         "CodeUnit",
         "Commit",
@@ -215,7 +224,7 @@ _HOMES = {
         "TokenCounter",
     ),
     "rank.priority": ("RecencyFactor", "get_recency_factor"),
-    "record": ("JsonlRecorder",),
+    "record.audit": ("JsonlRecorder",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
     "tools": ("request_context",),

@@ -86,7 +86,7 @@ class ScrumMaster:
 
             memory = ChromaMemory(path, namespace=config.namespace)
         if log := environ.get(f"{ENV_PREFIX}AUDIT_LOG"):
-            from langgraph_scrum_master.record import JsonlRecorder
+            from langgraph_scrum_master.record.audit import JsonlRecorder
 
             recorder = JsonlRecorder(log)
         return cls(memory=memory, config=config, recorder=recorder)
