@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.doors.briefing_settings import (
@@ -25,6 +25,7 @@ from langgraph_scrum_master.rank.matching import build_fts_index, match_query
 from langgraph_scrum_master.record.tracking import write_tracking
 from langgraph_scrum_master.render.briefing import format_output
 from langgraph_scrum_master.shapes import items_of, read, unwrapped
+from langgraph_scrum_master.text.sanitize import one_line
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -56,6 +57,18 @@ class Briefing(Plain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", tuple(self.entries))
         object.__setattr__(self, "warnings", tuple(self.warnings))
+
+
+class Node(Protocol):
+    """What `add_node` takes."""
+
+    def __call__(self, state: Any) -> dict[str, Any]: ...
+
+
+class AsyncNode(Protocol):
+    """The same to be awaited."""
+
+    def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
 
 
 class SessionBriefing:
@@ -132,7 +145,7 @@ class SessionBriefing:
         return await off_loop(self.brief, context_query)
 
     @property
-    def node(self) -> Callable[[Any], dict[str, Any]]:
+    def node(self) -> Node:
         """The node for the first step of a graph; where that is awaited, LangGraph calls it in a thread.
 
         It adds the briefing to `messages`, once a thread, tagged as ours, and never fails the graph.
@@ -140,7 +153,7 @@ class SessionBriefing:
         return self.session_briefing
 
     @property
-    def async_node(self) -> Callable[[Any], Awaitable[dict[str, Any]]]:
+    def async_node(self) -> AsyncNode:
         """The node as a coroutine function, for `add_node(…, timeout=…)`."""
         return self.asession_briefing
 
@@ -170,7 +183,7 @@ class SessionBriefing:
             )
 
     def _entries(self, warn: Warn) -> list[KnowledgeEntry]:
-        if not self._root.is_dir():
+        if not os.path.isdir(self._root):
             warn(f"there is no project in {str(self._root)!r}: give its folder as the project root")
         entries = read_bank(self._root / BANK, "local", warn)
         if self._store is not None:
@@ -182,8 +195,8 @@ class SessionBriefing:
         if not self._weight:
             return ""
         if given is None:
-            given = collect_context_signals(self._root, warn) if self._root.is_dir() else ""
-        return " ".join(given.split()) if match_query(given) else ""
+            given = collect_context_signals(self._root, warn) if os.path.isdir(self._root) else ""
+        return one_line(given) if match_query(given) else ""
 
     def _chosen(self, entries: Sequence[KnowledgeEntry], query: str, warn: Warn) -> tuple[list[KnowledgeEntry], bool]:
         index = build_fts_index(entries, warn) if query else None
@@ -206,7 +219,7 @@ class SessionBriefing:
                 context_query=query,
                 now=self._clock(),
             )
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             warn(f"what was given is not noted in {str(self._store)!r}: {error}")
 
 

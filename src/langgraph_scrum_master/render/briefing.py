@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_scrum_master.knowledge import CATEGORIES, KnowledgeEntry
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import line_start, one_line
 from langgraph_scrum_master.text.trim import trim
 
 TITLE = "## Engineering Memory"
@@ -43,15 +43,15 @@ def format_output(
 def _lines(entry: KnowledgeEntry) -> Iterator[str]:
     times = "once" if entry.observation_count == 1 else f"{entry.observation_count} times"
     seen = f", last on {entry.last_observed}" if entry.last_observed else ""
-    name = _EMPHASIS.sub("", _short(entry.name, LONGEST_DETAIL))
-    said = _short(entry.description, LONGEST)
+    name = _EMPHASIS.sub("", _cut(one_line(entry.name), LONGEST_DETAIL))
+    said = _cut(one_line(entry.description), LONGEST)
     yield f"- **{name}**: {said} (seen {times}{seen}, confidence {entry.confidence})"
     for detail in entry.details[:MOST_DETAILS]:
-        yield f"  - {_short(detail, LONGEST_DETAIL)}"
+        yield f"  - {_cut(line_start(detail), LONGEST_DETAIL)}"
 
 
-def _short(text: str, longest: int) -> str:
-    return trim(" ".join(as_data(text).split()), lambda start: len(start) <= longest)
+def _cut(text: str, longest: int) -> str:
+    return trim(text, lambda start: len(start) <= longest)
 
 
 def _diagnostic(entries: Sequence[KnowledgeEntry], weight: float | None, context_query: str) -> str:
