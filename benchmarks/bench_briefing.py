@@ -70,7 +70,7 @@ def bare(rows: list[tuple[str, ...]], query: str) -> None:
 def choosing(root: Path) -> None:
     everything = SessionBriefing(root, memory_injection_limit=LESSONS).brief()
     assert len(everything.entries) == LESSONS
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (each.name, each.description, each.category, "\n".join(each.details), each.content_hash)
         for each in everything.entries
     ]

@@ -78,8 +78,24 @@ def test_an_entry_has_its_name_its_description_and_its_figures() -> None:
 def test_an_entry_of_points_alone_is_described_by_them() -> None:
     (entry,), _ = parsed("### Heuristic: Batch\n- Batch at most 500 rows.\n- Observation count: 4\n")
 
-    assert (entry.name, entry.description, entry.details) == ("Batch", "- Batch at most 500 rows.", ())
+    assert (entry.name, entry.description, entry.details) == ("Batch", "Batch at most 500 rows.", ())
     assert entry.observation_count == 4
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("ANTI-PATTERN: Big bang", "Big bang"),
+        ("The strategy pattern: when", "The strategy pattern: when"),
+        ("C#", "C#"),
+    ],
+)
+def test_only_a_leading_kind_is_no_part_of_the_name(title: str, name: str) -> None:
+    assert [entry.name for entry in parsed(f"### {title}\nX.")[0]] == [name]
+
+
+def test_a_fence_that_is_not_closed_hides_no_entries() -> None:
+    assert [entry.name for entry in parsed("### One\nA.\n```\ncode\n\n### Two\nB.\n")[0]] == ["One", "Two"]
 
 
 @pytest.mark.parametrize(

@@ -30,12 +30,13 @@ ENTRY_LEVEL = 3
 """Of the headings that entries stand under."""
 
 _FENCE = re.compile(r"\s*(```|~~~)")
-_KIND = re.compile(r"(?:anti-pattern|pattern|heuristic)\s*:\s*", re.I)
+_KIND = re.compile(r"\A(?:anti-pattern|pattern|heuristic)\s*:\s*", re.I)
 _FIELD = re.compile(r"[-*]\s+\**(observation count|confidence|last observed)\**\s*:\**\s*(.*)", re.I)
-_BULLET = re.compile(r"[-*]\s+")
+_BULLET = re.compile(r"\A[-*]\s+")
 _RULE = re.compile(r"\s*(?:-{3,}|\*{3,})\s*")
 _COUNT = re.compile(r"\d{1,9}\b")
-_CONFIDENCE = re.compile(r"(?:high|medium|low)\b", re.I)
+_WORD = re.compile(r"\w*")
+_LEVELS: dict[str, Confidence] = {level: level for level in get_args(Confidence)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +108,11 @@ def deduplicate(entries: Iterable[KnowledgeEntry]) -> list[KnowledgeEntry]:
 def _blocks(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Each third-level heading with its line and the lines below it, up to the next heading of that level or above."""
     block: tuple[int, str, list[str]] | None = None
-    fenced = False
-    for number, line in enumerate(_uncommented(text).split("\n"), 1):
-        fenced ^= bool(_FENCE.match(line))
+    fenced, lines = False, _uncommented(text).split("\n")
+    # Where a fence is not closed, none counts: it must not hide all that follows.
+    paired = sum(bool(_FENCE.match(line)) for line in lines) % 2 == 0
+    for number, line in enumerate(lines, 1):
+        fenced ^= paired and bool(_FENCE.match(line))
         level, title = (0, "") if fenced else _heading(line)
         if not 1 <= level <= ENTRY_LEVEL:
             if block is not None:
@@ -143,7 +146,7 @@ def _entry(title: str, body: list[str], category: Category, source: Store, posit
     first = next((i for i, line in enumerate(lines) if _BULLET.match(line)), len(lines))
     fields = {found[1].lower(): found[2].strip() for line in lines[first:] if (found := _FIELD.fullmatch(line))}
     said = "\n".join(lines[:first]).strip()
-    details = [line for line in lines[first:] if line and not _FIELD.fullmatch(line)]
+    details = tuple(_BULLET.sub("", each, count=1) for each in lines[first:] if each and not _FIELD.fullmatch(each))
     name = _KIND.sub("", title, count=1).strip()
     if not name:
         raise ValueError("has no name")
@@ -157,7 +160,7 @@ def _entry(title: str, body: list[str], category: Category, source: Store, posit
         observation_count=_count(fields.get("observation count", "1")),
         confidence=_confidence(fields.get("confidence", "medium")),
         last_observed=_iso_date(fields.get("last observed", "")),
-        details=tuple(_BULLET.sub("", detail, count=1) for detail in details) if said else (),
+        details=details if said else (),
         position=position,
     )
 
@@ -170,12 +173,10 @@ def _count(text: str) -> int:
 
 
 def _confidence(text: str) -> Confidence:
-    found = _CONFIDENCE.match(text)
-    level = found[0].lower() if found else ""
-    for known in get_args(Confidence):
-        if level == known:
-            return known  # type: ignore[no-any-return]
-    raise ValueError(f"must have a confidence of high, medium or low, got {text!r:.40}")
+    found = _WORD.match(text)
+    if found is None or found[0].lower() not in _LEVELS:
+        raise ValueError(f"must have a confidence of high, medium or low, got {text!r:.40}")
+    return _LEVELS[found[0].lower()]
 
 
 def _iso_date(text: str) -> str:

@@ -28,7 +28,7 @@ def session_start_context(payload: Mapping[str, Any]) -> str:
 def session_start() -> None:
     """Answer a coding agent whose session starts; reads its JSON from standard input."""
     try:
-        payload = json.load(sys.stdin)
+        payload = json.loads(sys.stdin.buffer.read())
         if not isinstance(payload, dict):
             raise ValueError(f"standard input must hold a JSON object, got {payload!r:.80}")
         context = session_start_context(payload)

@@ -21,7 +21,13 @@ LOCAL_FILE = Path(".claude", "scrum-master.local.md")
 STORE_VARIABLE = "SCRUM_MASTER_GLOBAL_STORE"
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.S | re.M)
-_FIELD = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*(?:#.*)?$", re.M)
+
+
+def checked_switch(value: object) -> bool:
+    """The value, if it is on or off."""
+    if not isinstance(value, bool):
+        raise ConfigError(f"memory_injection_enabled must be True or False, got {value!r}")
+    return value
 
 
 def checked_limit(value: object) -> int:
@@ -82,5 +88,5 @@ def _noted(path: Path, warn: Warn) -> dict[str, str]:
     except (ValueError, OSError) as error:
         warn(f"{path} {error}")
         return {}
-    fields = _FIELD.findall(front[1]) if front else []
-    return {name: value.strip("\"'") for name, value in fields if value.strip("\"'")}
+    fields = (line.partition("#")[0].partition(":") for line in (front[1] if front else "").split("\n"))
+    return {name.strip(): said for name, _, value in fields if (said := value.strip(" \t\"'"))}

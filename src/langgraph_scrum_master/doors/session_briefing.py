@@ -13,6 +13,7 @@ from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.doors.briefing_settings import (
     LIMIT,
     checked_limit,
+    checked_switch,
     checked_weight,
     global_store as store_folder,
     lenient_settings,
@@ -91,7 +92,7 @@ class SessionBriefing:
     ) -> None:
         self._root = Path(project_root)
         self._store = Path(global_store) if global_store is not None else None
-        self._enabled = memory_injection_enabled
+        self._enabled = checked_switch(memory_injection_enabled)
         self._limit = checked_limit(memory_injection_limit)
         self._weight = checked_weight(memory_relevance_weight)
         self._clock = clock

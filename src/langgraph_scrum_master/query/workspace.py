@@ -22,7 +22,7 @@ MOST_KEYWORDS = 20
 MOST_DESCRIPTION = 1_000
 """Characters of a feature's description that are looked at."""
 
-GIT_SECONDS = 2.0
+GIT_SECONDS = 1.5
 """What git has in all, however often it is asked."""
 
 _SECTION = re.compile(r"^##", re.M)
@@ -108,7 +108,9 @@ def _first_paragraph(spec: Path) -> str:
         text = file_text(spec)
     except ValueError:
         return ""
-    return trim(_SECTION.split(text, maxsplit=1)[0], lambda start: len(start) <= MOST_DESCRIPTION)
+    return trim(
+        _SECTION.split(text, maxsplit=1)[0][: 4 * MOST_DESCRIPTION], lambda start: len(start) <= MOST_DESCRIPTION
+    )
 
 
 def _git(root: Path, until: float, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -124,4 +126,4 @@ def _git(root: Path, until: float, *arguments: str) -> subprocess.CompletedProce
 
 
 def _told(done: subprocess.CompletedProcess[bytes]) -> str:
-    return done.stderr.decode(errors="replace").strip().split("\n")[-1]
+    return done.stderr.decode(errors="replace").strip().split("\n")[0]
