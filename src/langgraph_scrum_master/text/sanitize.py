@@ -15,7 +15,7 @@ _INVISIBLE = re.compile(
 )
 _OPENING = re.compile("[<＜﹤‹〈⟨˂ᐸ]")
 _ROLE_TOKEN = re.compile(r"<(?=\|)|\[(?=/?INST\])", re.I)
-_BLOCK = re.compile(r"^(?=(?:#{1,6}|[-*+>])(?:\s|$)|`{3}|~{3})")
+_BLOCK = re.compile(r"^(?=#|[-*+>](?:\s|$)|`{3}|~{3})")
 _REACH = 60
 _LOOK_ALIKES = str.maketrans("асеіїјортхмпѕԁνοτειχ", "aceiijoptxmnsdnoteix")
 _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
