@@ -21,7 +21,7 @@ from time import perf_counter
 
 from bench_memory import texts
 from langgraph_scrum_master import SessionBriefing
-from langgraph_scrum_master.knowledge import CATEGORIES
+from langgraph_scrum_master.lessons import CATEGORIES
 from langgraph_scrum_master.rank.matching import match_query
 
 LESSONS = 200

@@ -13,11 +13,11 @@ from langgraph_scrum_master import (
     ContextGap,
     InjectionConfig,
     InjectionResult,
-    KnowledgeEntry,
+    Lesson,
     Query,
     RetrievedContext,
 )
-from langgraph_scrum_master.knowledge import CATEGORIES, Category
+from langgraph_scrum_master.lessons import CATEGORIES, Category
 from langgraph_scrum_master.protocols import State
 
 NOW = "2026-03-02T12:00:00+00:00"
@@ -95,18 +95,18 @@ def texts(contexts: Sequence[RetrievedContext]) -> list[str]:
     return [context.content for context in contexts]
 
 
-def an_entry(name: str, description: str = "", category: Category = "patterns", **fields: Any) -> KnowledgeEntry:
+def an_entry(name: str, description: str = "", category: Category = "patterns", **fields: Any) -> Lesson:
     said = description or f"{name} is worth knowing."
-    return KnowledgeEntry(**({"name": name, "description": said, "category": category} | fields))
+    return Lesson(**({"name": name, "description": said, "category": category} | fields))
 
 
-def _written(entry: KnowledgeEntry) -> str:
+def _written(entry: Lesson) -> str:
     seen = f"- Last observed: {entry.last_observed}\n" if entry.last_observed else ""
     figures = f"- Observation count: {entry.observation_count}\n- Confidence: {entry.confidence}\n{seen}"
     return f"### {entry.name}\n{entry.description}\n{figures}\n"
 
 
-def a_bank(folder: Path, *entries: KnowledgeEntry) -> Path:
+def a_bank(folder: Path, *entries: Lesson) -> Path:
     """A knowledge bank's files with these entries."""
     folder.mkdir(parents=True, exist_ok=True)
     for category in CATEGORIES:

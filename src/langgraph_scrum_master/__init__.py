@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.inject import (
         context_for as context_for,
     )
-    from langgraph_scrum_master.knowledge import (
-        KnowledgeEntry as KnowledgeEntry,
-    )
     from langgraph_scrum_master.learned import (
         CodeUnit as CodeUnit,
         Commit as Commit,
         ContextItem as ContextItem,
         Experience as Experience,
         Value as Value,
+    )
+    from langgraph_scrum_master.lessons import (
+        Lesson as Lesson,
     )
     from langgraph_scrum_master.memories import (
         CodePattern as CodePattern,
@@ -171,7 +171,7 @@ _HOMES = {
         "StoreError",
     ),
     "inject": ("context_for",),
-    "knowledge": ("KnowledgeEntry",),
+    "lessons": ("Lesson",),
     "learned": (
         "CodeUnit",
         "Commit",

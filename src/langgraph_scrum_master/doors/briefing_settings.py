@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.knowledge import Warn
+from langgraph_scrum_master.lessons import Warn
 from langgraph_scrum_master.rank.balance import RELEVANCE_WEIGHT
 from langgraph_scrum_master.shapes import file_text, switch
 

@@ -19,7 +19,7 @@ from langgraph_scrum_master.doors.briefing_settings import (
     lenient_settings,
 )
 from langgraph_scrum_master.errors import GraphError
-from langgraph_scrum_master.knowledge import KnowledgeEntry, Warn, deduplicate, read_bank
+from langgraph_scrum_master.lessons import Lesson, Warn, deduplicate, read_bank
 from langgraph_scrum_master.query.workspace import collect_context_signals
 from langgraph_scrum_master.rank.balance import RELEVANCE_WEIGHT, select_entries
 from langgraph_scrum_master.rank.matching import build_fts_index, match_query
@@ -45,7 +45,7 @@ class Briefing(Plain):
 
     text: str = ""
     """Markdown; empty if there is nothing to say."""
-    entries: tuple[KnowledgeEntry, ...] = ()
+    entries: tuple[Lesson, ...] = ()
     """The best first."""
     context_query: str = ""
     """What the session is about."""
@@ -183,7 +183,7 @@ class SessionBriefing:
                 f"the graph would {what}: its state must have 'messages' with a reducer, as MessagesState has"
             )
 
-    def _entries(self, warn: Warn) -> list[KnowledgeEntry]:
+    def _entries(self, warn: Warn) -> list[Lesson]:
         if not os.path.isdir(self._root):
             warn(f"there is no project in {str(self._root)!r}: give its folder as the project root")
         entries = read_bank(self._root / BANK, "local", warn)
@@ -199,7 +199,7 @@ class SessionBriefing:
             given = collect_context_signals(self._root, warn) if os.path.isdir(self._root) else ""
         return one_line(given) if match_query(given) else ""
 
-    def _chosen(self, entries: Sequence[KnowledgeEntry], query: str, warn: Warn) -> tuple[list[KnowledgeEntry], bool]:
+    def _chosen(self, entries: Sequence[Lesson], query: str, warn: Warn) -> tuple[list[Lesson], bool]:
         index = build_fts_index(entries, warn) if query else None
         try:
             return select_entries(entries, self._limit, query, index, self._weight), index is not None
@@ -207,7 +207,7 @@ class SessionBriefing:
             if index is not None:
                 index.close()
 
-    def _track(self, chosen: Sequence[KnowledgeEntry], active: bool, query: str, warn: Warn) -> None:
+    def _track(self, chosen: Sequence[Lesson], active: bool, query: str, warn: Warn) -> None:
         if self._store is None:
             return
         try:

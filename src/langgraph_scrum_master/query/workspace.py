@@ -11,7 +11,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from langgraph_scrum_master.knowledge import Warn
+from langgraph_scrum_master.lessons import Warn
 from langgraph_scrum_master.shapes import file_text, text_of
 from langgraph_scrum_master.text.terms import plain_words
 from langgraph_scrum_master.text.trim import trim

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from langgraph_scrum_master.knowledge import CATEGORIES, KnowledgeEntry
+from langgraph_scrum_master.lessons import CATEGORIES, Lesson
 from langgraph_scrum_master.rank.matching import score_relevance
 from langgraph_scrum_master.rank.prominence import compute_prominence
 
@@ -20,12 +20,12 @@ RELEVANCE_WEIGHT = 0.6
 
 
 def select_entries(
-    entries: Sequence[KnowledgeEntry],
+    entries: Sequence[Lesson],
     limit: int,
     context_query: str | None = None,
     connection: Connection | None = None,
     relevance_weight: float = RELEVANCE_WEIGHT,
-) -> list[KnowledgeEntry]:
+) -> list[Lesson]:
     """At most so many of distinct entries, the best first, each with its score.
 
     Without a query or an index they go by prominence alone.
@@ -35,18 +35,17 @@ def select_entries(
     if context_query and connection is not None:
         weight, relevance = relevance_weight, score_relevance(context_query, connection)
 
-    def scored(entry: KnowledgeEntry) -> KnowledgeEntry:
-        key = entry.content_hash
-        return replace(entry, score=weight * relevance.get(key, 0.0) + (1 - weight) * prominence[key])
+    scores = {key: weight * relevance.get(key, 0.0) + (1 - weight) * value for key, value in prominence.items()}
 
-    # Where relevance alone counts, prominence still decides between equals.
-    ranked = sorted(
-        map(scored, entries), key=lambda each: (-each.score, -prominence[each.content_hash], each.content_hash)
-    )
-    return balanced(ranked, limit)
+    def best_first(entry: Lesson) -> tuple[float, float, str]:
+        # Where relevance alone counts, prominence still decides between equals.
+        return -scores[entry.content_hash], -prominence[entry.content_hash], entry.content_hash
+
+    chosen = balanced(sorted(entries, key=best_first), limit)
+    return [replace(entry, score=scores[entry.content_hash]) for entry in chosen]
 
 
-def balanced(ranked: Sequence[KnowledgeEntry], limit: int) -> list[KnowledgeEntry]:
+def balanced(ranked: Sequence[Lesson], limit: int) -> list[Lesson]:
     """The first ones up to the limit, but of each category the first three, if all categories' three fit."""
     by_category = [[each for each in ranked if each.category == category] for category in CATEGORIES]
     owed = [each for some in by_category for each in some[:LEAST]]

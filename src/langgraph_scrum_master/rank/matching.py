@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from langgraph_scrum_master.knowledge import KnowledgeEntry, Warn
+from langgraph_scrum_master.lessons import Lesson, Warn
 from langgraph_scrum_master.text.terms import STOP_WORDS, plain_words
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ CREATE VIRTUAL TABLE entries_fts USING fts5(
 """
 
 
-def build_fts_index(entries: Sequence[KnowledgeEntry], warn: Warn) -> Connection | None:
+def build_fts_index(entries: Sequence[Lesson], warn: Warn) -> Connection | None:
     """An index of the entries that is gone with its connection; None where SQLite or its FTS5 is missing."""
     try:
         import sqlite3
@@ -59,5 +59,5 @@ def match_query(context_query: str) -> str:
     return " OR ".join(telling[:MOST_WORDS])
 
 
-def _row(entry: KnowledgeEntry) -> tuple[str, str, str, str, str]:
+def _row(entry: Lesson) -> tuple[str, str, str, str, str]:
     return entry.name, entry.description, entry.category, "\n".join(entry.details), entry.content_hash

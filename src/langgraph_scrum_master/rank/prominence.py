@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from langgraph_scrum_master.knowledge import CATEGORIES, KnowledgeEntry
+from langgraph_scrum_master.lessons import CATEGORIES, Lesson
 
 OBSERVED, SURE, RECENT = 0.5, 0.3, 0.2
 """The shares of observations, confidence and recency."""
@@ -12,7 +12,7 @@ OBSERVED, SURE, RECENT = 0.5, 0.3, 0.2
 LEVELS = {"high": 3, "medium": 2, "low": 1}
 
 
-def compute_prominence(entries: Sequence[KnowledgeEntry]) -> dict[str, float]:
+def compute_prominence(entries: Sequence[Lesson]) -> dict[str, float]:
     """The prominence of each entry by its hash, from 0 to 1."""
     most = max((entry.observation_count for entry in entries), default=0) or 1
     newest = max(len(entries) - 1, 1)
@@ -24,7 +24,7 @@ def compute_prominence(entries: Sequence[KnowledgeEntry]) -> dict[str, float]:
     }
 
 
-def by_recency(entries: Sequence[KnowledgeEntry]) -> list[KnowledgeEntry]:
+def by_recency(entries: Sequence[Lesson]) -> list[Lesson]:
     """The entries, oldest first: those of all projects go by date, the project's own by their place in the file.
 
     A date and a place cannot be compared: both stores are spread evenly from their oldest to their newest.
@@ -39,9 +39,9 @@ def by_recency(entries: Sequence[KnowledgeEntry]) -> list[KnowledgeEntry]:
     return [entry for _, _, entry in sorted(spread, key=lambda each: each[:2])]
 
 
-def _by_place(entry: KnowledgeEntry) -> tuple[int, int, str]:
+def _by_place(entry: Lesson) -> tuple[int, int, str]:
     return entry.position, CATEGORIES.index(entry.category), entry.content_hash
 
 
-def _by_date(entry: KnowledgeEntry) -> tuple[str, int, int, str]:
+def _by_date(entry: Lesson) -> tuple[str, int, int, str]:
     return entry.last_observed, *_by_place(entry)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from langgraph_scrum_master.knowledge import KnowledgeEntry
+from langgraph_scrum_master.lessons import Lesson
 
 FILE = ".last-injection.json"
 
 
 def write_tracking(
-    entries: Sequence[KnowledgeEntry],
+    entries: Sequence[Lesson],
     project: Path,
     global_store: Path,
     *,
@@ -40,7 +40,7 @@ def write_tracking(
         unfinished.unlink(missing_ok=True)
 
 
-def _named(entry: KnowledgeEntry) -> dict[str, object]:
+def _named(entry: Lesson) -> dict[str, object]:
     return {
         "name": entry.name,
         "category": entry.category,

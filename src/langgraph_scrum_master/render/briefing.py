@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from langgraph_scrum_master.knowledge import CATEGORIES, KnowledgeEntry
+from langgraph_scrum_master.lessons import CATEGORIES, Lesson
 from langgraph_scrum_master.text.sanitize import line_start, one_line
 from langgraph_scrum_master.text.trim import trim
 
@@ -26,7 +26,7 @@ _EMPHASIS = re.compile(r"[*_]{2,}")
 
 
 def format_output(
-    entries: Sequence[KnowledgeEntry], *, relevance_weight: float, context_query: str, relevance_active: bool
+    entries: Sequence[Lesson], *, relevance_weight: float, context_query: str, relevance_active: bool
 ) -> str:
     """The lessons, each on lines of its own that cannot look like a heading; empty if there are none."""
     if not entries:
@@ -40,7 +40,7 @@ def format_output(
     return "\n\n".join([f"{TITLE}\n{NOTICE}", *parts, f"---\n{_diagnostic(entries, weight, context_query)}"])
 
 
-def _lines(entry: KnowledgeEntry) -> Iterator[str]:
+def _lines(entry: Lesson) -> Iterator[str]:
     times = "once" if entry.observation_count == 1 else f"{entry.observation_count} times"
     seen = f", last on {entry.last_observed}" if entry.last_observed else ""
     name = _EMPHASIS.sub("", _cut(one_line(entry.name), LONGEST_DETAIL))
@@ -54,7 +54,7 @@ def _cut(text: str, longest: int) -> str:
     return trim(text, lambda start: len(start) <= longest)
 
 
-def _diagnostic(entries: Sequence[KnowledgeEntry], weight: float | None, context_query: str) -> str:
+def _diagnostic(entries: Sequence[Lesson], weight: float | None, context_query: str) -> str:
     local = sum(entry.source == "local" for entry in entries)
     counted = f"*Memory: {len(entries)} entries ({local} local, {len(entries) - local} global)"
     if weight is None:

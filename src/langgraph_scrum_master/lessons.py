@@ -31,16 +31,16 @@ ENTRY_LEVEL = 3
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _KIND = re.compile(r"\A(?:anti-pattern|pattern|heuristic)\s*:\s*", re.I)
-_FIELD = re.compile(r"[-*]\s+\**(observation count|confidence|last observed)\**\s*:\**\s*(.*)", re.I)
-_BULLET = re.compile(r"\A[-*]\s+")
-_RULE = re.compile(r"\s*(?:-{3,}|\*{3,})\s*")
+_POINT = re.compile(r"[-*]\s+(.*)")
+_FIELD = re.compile(r"\**(observation count|confidence|last observed)\**\s*:\**\s*(.*)", re.I)
+_RULE = re.compile(r"-{3,}|\*{3,}")
 _COUNT = re.compile(r"\d{1,9}\b")
 _WORD = re.compile(r"\w*")
 _LEVELS: dict[str, Confidence] = {level: level for level in get_args(Confidence)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeEntry(Plain):
+class Lesson(Plain):
     """One lesson, and how well it is founded."""
 
     name: str
@@ -71,9 +71,9 @@ def content_hash(text: str) -> str:
     return sha256(" ".join(text.lower().split()).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def read_bank(folder: Path, source: Store, warn: Warn) -> list[KnowledgeEntry]:
+def read_bank(folder: Path, source: Store, warn: Warn) -> list[Lesson]:
     """All entries of a knowledge bank's three files; files that are not there have none."""
-    entries: list[KnowledgeEntry] = []
+    entries: list[Lesson] = []
     for category in CATEGORIES:
         path = folder / f"{category}.md"
         try:
@@ -84,9 +84,9 @@ def read_bank(folder: Path, source: Store, warn: Warn) -> list[KnowledgeEntry]:
     return entries
 
 
-def parse_entries(text: str, category: Category, source: Store, path: str, warn: Warn) -> list[KnowledgeEntry]:
+def parse_entries(text: str, category: Category, source: Store, path: str, warn: Warn) -> list[Lesson]:
     """The entries under the third-level headings of a file; one that is malformed is left out, and its line told."""
-    entries: list[KnowledgeEntry] = []
+    entries: list[Lesson] = []
     for line, title, body in _blocks(text):
         try:
             entries.append(_entry(title, body, category, source, len(entries)))
@@ -95,9 +95,9 @@ def parse_entries(text: str, category: Category, source: Store, path: str, warn:
     return entries
 
 
-def deduplicate(entries: Iterable[KnowledgeEntry]) -> list[KnowledgeEntry]:
+def deduplicate(entries: Iterable[Lesson]) -> list[Lesson]:
     """The entries, of those that say the same the one with more observations; the first, if they have as many."""
-    kept: dict[str, KnowledgeEntry] = {}
+    kept: dict[str, Lesson] = {}
     for entry in entries:
         known = kept.get(entry.content_hash)
         if known is None or entry.observation_count > known.observation_count:
@@ -107,13 +107,15 @@ def deduplicate(entries: Iterable[KnowledgeEntry]) -> list[KnowledgeEntry]:
 
 def _blocks(text: str) -> Iterator[tuple[int, str, list[str]]]:
     """Each third-level heading with its line and the lines below it, up to the next heading of that level or above."""
-    block: tuple[int, str, list[str]] | None = None
-    fenced, lines = False, _uncommented(text).split("\n")
+    lines = _uncommented(text).split("\n")
+    fences = {number for number, line in enumerate(lines, 1) if _FENCE.match(line)}
     # Where a fence is not closed, none counts: it must not hide all that follows.
-    paired = sum(bool(_FENCE.match(line)) for line in lines) % 2 == 0
+    fences = fences if len(fences) % 2 == 0 else set()
+    block: tuple[int, str, list[str]] | None = None
+    fenced = False
     for number, line in enumerate(lines, 1):
-        fenced ^= paired and bool(_FENCE.match(line))
-        level, title = (0, "") if fenced else _heading(line)
+        fenced ^= number in fences
+        level, title = _heading(line) if line.startswith("#") and not fenced else (0, "")
         if not 1 <= level <= ENTRY_LEVEL:
             if block is not None:
                 block[2].append(line)
@@ -141,28 +143,44 @@ def _heading(line: str) -> tuple[int, str]:
     return (len(line) - len(title), title.strip()) if not title or title[0].isspace() else (0, "")
 
 
-def _entry(title: str, body: list[str], category: Category, source: Store, position: int) -> KnowledgeEntry:
-    lines = [line.strip() for line in body if not _RULE.fullmatch(line)]
-    first = next((i for i, line in enumerate(lines) if _BULLET.match(line)), len(lines))
-    fields = {found[1].lower(): found[2].strip() for line in lines[first:] if (found := _FIELD.fullmatch(line))}
-    said = "\n".join(lines[:first]).strip()
-    details = tuple(_BULLET.sub("", each, count=1) for each in lines[first:] if each and not _FIELD.fullmatch(each))
+def _entry(title: str, body: list[str], category: Category, source: Store, position: int) -> Lesson:
+    said, points, fields = _sorted_out(body)
+    description = "\n".join(said).strip()
     name = _KIND.sub("", title, count=1).strip()
     if not name:
         raise ValueError("has no name")
-    if not said and not details:
+    if not description and not points:
         raise ValueError("has no description")
-    return KnowledgeEntry(
+    return Lesson(
         name=name,
-        description=said or "\n".join(details),
+        description=description or "\n".join(points),
         category=category,
         source=source,
         observation_count=_count(fields.get("observation count", "1")),
         confidence=_confidence(fields.get("confidence", "medium")),
         last_observed=_iso_date(fields.get("last observed", "")),
-        details=details if said else (),
+        details=tuple(points) if description else (),
         position=position,
     )
+
+
+def _sorted_out(body: list[str]) -> tuple[list[str], list[str], dict[str, str]]:
+    """The lines of an entry's description, its points from the first one on, and those of them that are fields."""
+    said: list[str] = []
+    points: list[str] = []
+    fields: dict[str, str] = {}
+    for line in map(str.strip, body):
+        if point := _POINT.fullmatch(line):
+            if field := _FIELD.fullmatch(point[1]):
+                fields[field[1].lower()] = field[2]
+            else:
+                points.append(point[1])
+        elif not _RULE.fullmatch(line):
+            if not points and not fields:
+                said.append(line)
+            elif line:
+                points.append(line)
+    return said, points, fields
 
 
 def _count(text: str) -> int:
