@@ -171,7 +171,6 @@ _HOMES = {
         "StoreError",
     ),
     "inject": ("context_for",),
-    "lessons": ("Lesson",),
     "learned": (
         "CodeUnit",
         "Commit",
@@ -179,6 +178,7 @@ _HOMES = {
         "Experience",
         "Value",
     ),
+    "lessons": ("Lesson",),
     "memories": (
         "CodePattern",
         "Decision",
