@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
-from langgraph_scrum_master import ContextGap, InjectionConfig, InjectionResult, Query, RetrievedContext
+from langgraph_scrum_master import (
+    ContextGap,
+    InjectionConfig,
+    InjectionResult,
+    Lesson,
+    Query,
+    RetrievedContext,
+)
+from langgraph_scrum_master.lessons import CATEGORIES, Category
 from langgraph_scrum_master.protocols import State
 
 NOW = "2026-03-02T12:00:00+00:00"
@@ -83,3 +93,39 @@ class Given:
 
 def texts(contexts: Sequence[RetrievedContext]) -> list[str]:
     return [context.content for context in contexts]
+
+
+def an_entry(name: str, description: str = "", category: Category = "patterns", **fields: Any) -> Lesson:
+    said = description or f"{name} is worth knowing."
+    return Lesson(**({"name": name, "description": said, "category": category} | fields))
+
+
+def _written(entry: Lesson) -> str:
+    seen = f"- Last observed: {entry.last_observed}\n" if entry.last_observed else ""
+    figures = f"- Observation count: {entry.observation_count}\n- Confidence: {entry.confidence}\n{seen}"
+    return f"### {entry.name}\n{entry.description}\n{figures}\n"
+
+
+def a_bank(folder: Path, *entries: Lesson) -> Path:
+    """A knowledge bank's files with these entries."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for category in CATEGORIES:
+        text = "".join(_written(entry) for entry in entries if entry.category == category)
+        (folder / f"{category}.md").write_text(f"# {category}\n\n{text}", encoding="utf-8")
+    return folder
+
+
+def active_on(root: Path, slug: str) -> Path:
+    folder = root / "docs" / "features" / "001-x"
+    folder.mkdir(parents=True)
+    (folder / ".meta.json").write_text(json.dumps({"status": "active", "slug": slug}), encoding="utf-8")
+    return root
+
+
+TOPICS = ("hooks", "git", "deployment", "caching")
+MIXED_LESSONS = [
+    an_entry(f"{topic} {i} {category}", category=category, observation_count=1 + i % 4)
+    for category in CATEGORIES
+    for i, topic in enumerate(TOPICS * 4)
+]
+"""Sixteen of each category."""

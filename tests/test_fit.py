@@ -6,7 +6,7 @@ from builders import a_context, a_gap, texts
 from langgraph_scrum_master import InjectionConfig, RetrievedContext
 from langgraph_scrum_master.fit import select
 from langgraph_scrum_master.pipeline import Finding, Pipeline
-from langgraph_scrum_master.render import framed
+from langgraph_scrum_master.render.framed import framed
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 contexts = st.lists(

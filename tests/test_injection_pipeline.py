@@ -38,7 +38,7 @@ from langgraph_scrum_master.fit.sections import Costs, allocate, shortened
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.rank.priority import diversity_bonus, priority, summed_relevance
 from langgraph_scrum_master.rank.spaces import SPACES
-from langgraph_scrum_master.render import HEADINGS, markdown
+from langgraph_scrum_master.render.markdown import HEADINGS, markdown
 from langgraph_scrum_master.sources.divergence import divergence
 from langgraph_scrum_master.sources.temporal import hints
 from langgraph_scrum_master.text.ago import ago

@@ -13,7 +13,7 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.query import build_queries
+from langgraph_scrum_master.query.gaps import build_queries
 from langgraph_scrum_master.retrieve import retrieve
 
 QUERY = Query(text="which store?", agent="dev", now=NOW)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,6 +12,8 @@ from typer.testing import CliRunner, Result
 from langgraph_scrum_master import ConfigError, InjectionConfig
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.cli.settings import KNOBS
+
+COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
 
 @pytest.fixture
@@ -95,6 +99,22 @@ def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: s
 
     assert isinstance(failed.exception, ConfigError)
     assert told in str(failed.exception)
+
+
+def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_one(project: Path) -> None:
+    bank = project / "docs" / "knowledge-bank"
+    bank.mkdir(parents=True)
+    lessons = "".join(f"### Pattern: Lesson {i}\nDo it in way {i}.\n- Observation count: 1\n\n" for i in range(5))
+    (bank / "patterns.md").write_text(lessons, encoding="utf-8")
+    file, root = project / "scrum-master.toml", str(project)
+    file.write_text('memory_injection_limit = 2\nglobal_store = "elsewhere"', encoding="utf-8")
+    limited = scrum_master("brief", "--project-root", root)
+    file.write_text("memory_injection_limit = ", encoding="utf-8")
+    done = subprocess.run([COMMAND, "brief", "--project-root", root], capture_output=True, text=True, check=False)
+
+    assert "2 entries (2 local, 0 global)" in limited.stdout
+    assert (done.returncode, "is not TOML" in done.stderr) == (0, True)
+    assert "5 entries" in done.stdout
 
 
 def test_a_file_that_is_not_there_is_told(project: Path) -> None:

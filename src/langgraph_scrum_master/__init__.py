@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.doors.injection_pipeline import (
         InjectionPipeline as InjectionPipeline,
     )
+    from langgraph_scrum_master.doors.session_briefing import (
+        Briefing as Briefing,
+        SessionBriefing as SessionBriefing,
+    )
     from langgraph_scrum_master.entities import (
         Entity as Entity,
         EntityRegistry as EntityRegistry,
@@ -72,6 +76,9 @@ if TYPE_CHECKING:
         ContextItem as ContextItem,
         Experience as Experience,
         Value as Value,
+    )
+    from langgraph_scrum_master.lessons import (
+        Lesson as Lesson,
     )
     from langgraph_scrum_master.memories import (
         CodePattern as CodePattern,
@@ -133,7 +140,7 @@ if TYPE_CHECKING:
         RecencyFactor as RecencyFactor,
         get_recency_factor as get_recency_factor,
     )
-    from langgraph_scrum_master.record import (
+    from langgraph_scrum_master.record.audit import (
         JsonlRecorder as JsonlRecorder,
     )
     from langgraph_scrum_master.scrum_master import (
@@ -178,6 +185,7 @@ _HOMES = {
         "retrieve_relevant_context",
     ),
     "doors.injection_pipeline": ("InjectionPipeline",),
+    "doors.session_briefing": ("Briefing", "SessionBriefing"),
     "entities": ("Entity", "EntityRegistry", "Relation"),
     "errors": (
         "ConfigError",
@@ -200,6 +208,7 @@ _HOMES = {
         "Experience",
         "Value",
     ),
+    "lessons": ("Lesson",),
     "memories": (
         "CodePattern",
         "Decision",
@@ -248,7 +257,7 @@ _HOMES = {
         "TokenCounter",
     ),
     "rank.priority": ("RecencyFactor", "get_recency_factor"),
-    "record": ("JsonlRecorder",),
+    "record.audit": ("JsonlRecorder",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
     "tools": ("request_context",),

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, ContextSource
+from langgraph_scrum_master.shapes import switch
 
 DEFAULT_MAX_CONTEXT_ITEMS = 5
 """Contexts that an agent gets at most."""
@@ -227,20 +228,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _switch(text: str) -> bool:
-    try:
-        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
-    except KeyError:
-        raise ValueError(text) from None
-
-
-_EXPECTED = {int: "a whole number", float: "a number", _switch: "true or false", json.loads: "a JSON object"}
+_EXPECTED = {int: "a whole number", float: "a number", switch: "true or false", json.loads: "a JSON object"}
 _FROM_TEXT = {
     "max_context_items": int,
     "min_relevance_score": float,
     "max_context_size_bytes": int,
     "enabled_sources": _names,
-    "log_injections": _switch,
+    "log_injections": switch,
     "max_context_tokens": int,
     "deadline": float,
     "view_window": int,

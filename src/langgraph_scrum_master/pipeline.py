@@ -187,7 +187,7 @@ class Pipeline:
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Ask all sources, and keep what is relevant, new to the agent, and said once."""
-        from langgraph_scrum_master.query import build_queries
+        from langgraph_scrum_master.query.gaps import build_queries
         from langgraph_scrum_master.retrieve import retrieve
         from langgraph_scrum_master.sources import enabled
 
@@ -218,7 +218,7 @@ class Pipeline:
     def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
         """The contexts that fit into the budget, as the text for the agent."""
         from langgraph_scrum_master.fit import select
-        from langgraph_scrum_master.render import framed
+        from langgraph_scrum_master.render.framed import framed
 
         def fits(contexts: Sequence[RetrievedContext]) -> bool:
             text = framed(gap, contexts)

@@ -91,7 +91,7 @@ class ScrumMaster:
 
             memory = ChromaMemory(path, namespace=config.namespace, embedder=embedder or "static")
         if log:
-            from langgraph_scrum_master.record import JsonlRecorder
+            from langgraph_scrum_master.record.audit import JsonlRecorder
 
             recorder = JsonlRecorder(log)
         return cls(memory=memory, config=config, recorder=recorder)

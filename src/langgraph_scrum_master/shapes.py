@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
+
+LARGEST = 1_000_000
+"""Bytes of a file that is read."""
 
 
 def read(thing: object, name: str, default: Any = None) -> Any:
@@ -91,3 +95,30 @@ def fields_text(thing: object) -> str:
 
 def _block_text(block: object) -> str:
     return block if isinstance(block, str) else text_of(read(block, "text"))
+
+
+def file_text(path: Path) -> str:
+    """The text of a file that others wrote. Raises ValueError, saying why, if it has none to give."""
+    try:
+        # A pipe or a device would keep whoever reads it waiting.
+        if not path.is_file():
+            raise ValueError("is no file")
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"is larger than {LARGEST:,} bytes")
+        content = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from error
+    if b"\0" in content:
+        raise ValueError("is binary")
+    try:
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise ValueError("is not UTF-8") from error
+
+
+def switch(text: str) -> bool:
+    """What a setting that is on or off says."""
+    try:
+        return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
+    except KeyError:
+        raise ValueError(text) from None

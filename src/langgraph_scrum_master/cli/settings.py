@@ -7,7 +7,6 @@ that must be quick, reads its settings.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,10 +41,18 @@ KNOBS = (
 )
 """The fields of `InjectionConfig`."""
 
-OTHERS: dict[str, object] = {"memory_path": None, "audit_log": None, "embedder": "static"}
+BRIEFING: dict[str, object] = {
+    "memory_injection_enabled": True,
+    "memory_injection_limit": 20,
+    "memory_relevance_weight": 0.6,
+    "global_store": None,
+}
+"""The settings of session briefings, with what each is otherwise."""
+
+OTHERS: dict[str, object] = {"memory_path": None, "audit_log": None, "embedder": "static", **BRIEFING}
 """What else can be set, with what it is otherwise."""
 
-PATHS = ("architecture_path", "memory_path", "audit_log")
+PATHS = ("architecture_path", "memory_path", "audit_log", "global_store")
 """In a file, these are told from its folder on."""
 
 OPTIONS = {"memory_path": "memory"}
@@ -63,9 +70,11 @@ class Given(NamedTuple):
 Settings = Mapping[str, Given]
 
 
-def settings(file: Path | None, environ: Mapping[str, str] = os.environ) -> dict[str, Given]:
+def settings(
+    file: Path | None, environ: Mapping[str, str] = os.environ, folder: Path | None = None
+) -> dict[str, Given]:
     """What the file says, or else the nearest `scrum-master.toml`, and what the environment says instead."""
-    told = file or _nearest(Path.cwd())
+    told = file or _nearest((folder or Path.cwd()).resolve())
     found = {name: Given(value, str(told)) for name, value in _read(told).items()} if told else {}
     variables = {name: f"{PREFIX}{name.upper()}" for name in (*KNOBS, *OTHERS)}
     return found | {
@@ -85,8 +94,16 @@ def scrum_master(given: Settings) -> ScrumMaster:
     """The scrum master that the settings describe; nothing is opened yet."""
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
-    values = {name: each.value for name, each in given.items() if not each.origin.startswith(PREFIX)}
+    values = {
+        name: each.value for name, each in given.items() if not each.origin.startswith(PREFIX) and name not in BRIEFING
+    }
     return ScrumMaster.from_env(os.environ, **values)
+
+
+def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment, with the settings of a folder for session briefings as variables where it has none."""
+    given = settings(None, environ, folder)
+    return {f"{PREFIX}{name.upper()}": str(given[name].value) for name in BRIEFING if name in given} | dict(environ)
 
 
 def _nearest(folder: Path) -> Path | None:
@@ -94,6 +111,8 @@ def _nearest(folder: Path) -> Path | None:
 
 
 def _read(file: Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         told = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:

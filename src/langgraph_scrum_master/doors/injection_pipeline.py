@@ -40,7 +40,7 @@ from langgraph_scrum_master.protocols import Clock, MemoryStore, Recorder, Sessi
 from langgraph_scrum_master.rank.dedupe import dropped
 from langgraph_scrum_master.rank.priority import prioritized
 from langgraph_scrum_master.record.facts import keep, log
-from langgraph_scrum_master.render import HEADINGS, TITLE, line, markdown
+from langgraph_scrum_master.render.markdown import HEADINGS, TITLE, line, markdown
 from langgraph_scrum_master.retrieve import retrieve
 from langgraph_scrum_master.sources.divergence import DivergenceSource, goes_on
 from langgraph_scrum_master.sources.session import SessionSource

@@ -1,7 +1,1 @@
 """Result → disk."""
-
-from __future__ import annotations
-
-from langgraph_scrum_master.record.audit import JsonlRecorder
-
-__all__ = ["JsonlRecorder"]

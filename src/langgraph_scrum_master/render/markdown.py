@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 
 from langgraph_scrum_master.model import RetrievedContext, instant
 from langgraph_scrum_master.text.ago import ago
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import line_start, one_line
 
 TITLE = "## Relevant Context"
 
 AHEAD = 300.0
 """Seconds by which clocks may differ: of a memory from later on no age is told."""
-
-_BLOCK = re.compile(r"^(?=(?:#{1,6}|[-*+>])(?:\s|$)|`{3}|~{3})")
 
 HEADINGS = {
     "divergence_alert": "### ⚠️ Note: Activity Shift Detected\n⚠️ DIVERGENCE DETECTED",
@@ -40,19 +37,10 @@ def markdown(sections: Mapping[str, Sequence[RetrievedContext]], now: float, zon
 def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:
     """A context in its section. What was retrieved stands on one line: it cannot look like a heading."""
     if context.source == "alert":
-        return "\n".join(_plain(part) for part in context.content.split("\n"))
+        return "\n".join(line_start(part) for part in context.content.split("\n"))
     if context.source == "session":
-        return _plain(context.content)
+        return line_start(context.content)
     created = instant(context.created_at)
     if context.source == "hint" or created <= 0 or created > now + AHEAD:
-        return f"- {_plain(context.content)}"
-    return f"- **[{ago(created, now, zone)}]** {_one_line(context.content)}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(as_data(text).split())
-
-
-def _plain(text: str) -> str:
-    """The text as it stands at the start of a line: what would make a block of it is escaped."""
-    return _BLOCK.sub(r"\\", _one_line(text), count=1)
+        return f"- {line_start(context.content)}"
+    return f"- **[{ago(created, now, zone)}]** {one_line(context.content)}"

@@ -15,6 +15,7 @@ _INVISIBLE = re.compile(
 )
 _OPENING = re.compile("[<＜﹤‹〈⟨˂ᐸ]")
 _ROLE_TOKEN = re.compile(r"<(?=\|)|\[(?=/?INST\])", re.I)
+_BLOCK = re.compile(r"^(?=#|[-*+>](?:\s|$)|`{3}|~{3})")
 _REACH = 60
 _LOOK_ALIKES = str.maketrans("асеіїјортхмпѕԁνοτειχ", "aceiijoptxmnsdnoteix")
 _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
@@ -34,6 +35,16 @@ def _names_our_frame(following: str) -> bool:
     # Only letters count, whatever stands between them, and letters that look like others count as those.
     folded = normalize("NFKD", following).lower().translate(_LOOK_ALIKES)
     return "".join(char for char in folded if "a" <= char <= "z").startswith(_NAMES)
+
+
+def one_line(text: str) -> str:
+    """The text as data on one line."""
+    return " ".join(as_data(text).split())
+
+
+def line_start(text: str) -> str:
+    """The text as data that may begin a line: what would make a block of Markdown of it is escaped."""
+    return _BLOCK.sub(r"\\", one_line(text), count=1)
 
 
 def as_attribute(text: str) -> str:

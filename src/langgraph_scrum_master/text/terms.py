@@ -11,6 +11,7 @@ from langgraph_scrum_master.shapes import well_formed
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_PLAIN = re.compile(r"[^\W_]+")
 
 STOP_WORDS = frozenset(
     """
@@ -44,6 +45,15 @@ def words(text: str) -> list[str]:
         if len(parts) > 1:
             found.extend(part for part in parts if part not in STOP_WORDS)
     return found
+
+
+def plain_words(*texts: str) -> list[str]:
+    """The words of the texts, letters and digits alone, each as it came first."""
+    seen: dict[str, str] = {}
+    for text in texts:
+        for word in _PLAIN.findall(text):
+            seen.setdefault(word.lower(), word)
+    return list(seen.values())
 
 
 def numbers(text: str) -> frozenset[str]:

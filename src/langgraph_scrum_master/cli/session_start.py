@@ -1,0 +1,37 @@
+"""`scrum-master hook session-start`"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+
+from langgraph_scrum_master.cli.brief import briefing_in
+
+EVENT = "SessionStart"
+
+
+def session_start_context(payload: Mapping[str, Any]) -> str:
+    """The briefing for a session that starts in the payload's `cwd`; empty if there is nothing to say."""
+    root = payload.get("cwd")
+    if not isinstance(root, str) or not root:
+        raise ValueError(f"'cwd' must be the session's folder, got {root!r:.80}")
+    return briefing_in(root).text
+
+
+def session_start() -> None:
+    """Answer a coding agent whose session starts; reads its JSON from standard input."""
+    try:
+        payload = json.loads(sys.stdin.buffer.read())
+        if not isinstance(payload, dict):
+            raise ValueError(f"standard input must hold a JSON object, got {payload!r:.80}")
+        context = session_start_context(payload)
+    # Whatever is wrong, the session must start.
+    except Exception as error:
+        typer.echo(f"scrum-master: no briefing: {type(error).__name__}: {error}", err=True)
+        return
+    if context:
+        typer.echo(json.dumps({"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": context}}))
