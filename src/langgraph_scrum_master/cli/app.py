@@ -8,7 +8,9 @@ from langgraph_scrum_master.cli.detect import detect
 from langgraph_scrum_master.cli.experience import experience
 from langgraph_scrum_master.cli.index import index, premortem, remember
 from langgraph_scrum_master.cli.memory import memory
+from langgraph_scrum_master.cli.replay import replay
 from langgraph_scrum_master.cli.run import run
+from langgraph_scrum_master.cli.snapshot import snapshot
 from langgraph_scrum_master.cli.version import version
 from langgraph_scrum_master.errors import ScrumMasterError
 
@@ -20,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(detect)
+app.command()(snapshot)
+app.command()(replay)
 app.add_typer(memory, name="memory")
 app.add_typer(index, name="index")
 app.command()(remember)
