@@ -90,6 +90,7 @@ if TYPE_CHECKING:
         Query as Query,
         RetrievedContext as RetrievedContext,
         SMOutput as SMOutput,
+        Snapshot as Snapshot,
         SourceFailure as SourceFailure,
     )
     from langgraph_scrum_master.node import (
@@ -115,6 +116,7 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.record import (
         JsonlRecorder as JsonlRecorder,
+        SnapshotRecorder as SnapshotRecorder,
     )
     from langgraph_scrum_master.scrum_master import (
         ScrumMaster as ScrumMaster,
@@ -198,6 +200,7 @@ _HOMES = {
         "Query",
         "RetrievedContext",
         "SMOutput",
+        "Snapshot",
         "SourceFailure",
     ),
     "observe": (
@@ -215,7 +218,7 @@ _HOMES = {
         "TokenCounter",
     ),
     "rank.priority": ("RecencyFactor", "get_recency_factor"),
-    "record": ("JsonlRecorder",),
+    "record": ("JsonlRecorder", "SnapshotRecorder"),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
     "tools": ("request_context",),

@@ -68,9 +68,9 @@ def replay(
         list_threads(source, form == "json")
         return
     chosen = _settings(config) if config is not None else None
-    with logs_aside(), borrowed(memory, namespace, embedder) if memory is not None else nullcontext() as opened:
-        with Console(stderr=True).status("Replaying …"):
-            shown, found = _compared(source, thread, chosen, against or (RECORDED if check else None), opened)
+    read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
+    with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
+        shown, found = _compared(source, thread, chosen, against or (RECORDED if check else None), opened)
     _show(shown, found, form)
     if not shown.steps:
         raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")

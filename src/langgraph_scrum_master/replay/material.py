@@ -53,8 +53,10 @@ def _run(placed: Iterable[Placed]) -> Run:
     if first.snapshot is not None and first.snapshot.origin == "messages":
         return Run(chain([first], snapshots), carried=True)
     whole = [first, *snapshots]
-    return Run(whole, carried=not any(_has_ours(each.snapshot) for each in whole if each.snapshot is not None))
+    return Run(whole, carried=all(_is_bare(each.snapshot) for each in whole if each.snapshot is not None))
 
 
-def _has_ours(snapshot: Snapshot) -> bool:
-    return snapshot.ran or any(snapshot.state.get(key) for key in READ_BACK)
+def _is_bare(snapshot: Snapshot) -> bool:
+    """Whether it is a step of a graph that has no scrum master."""
+    ours = snapshot.ran or any(snapshot.state.get(key) for key in READ_BACK)
+    return snapshot.origin == "checkpoint" and not ours

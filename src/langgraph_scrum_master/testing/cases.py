@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.config import InjectionConfig
-from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.record.files import KINDS, snapshots_in, write_snapshots
-from langgraph_scrum_master.replay import ReplayStep, against_recorded, replay
+from langgraph_scrum_master.replay import Replay, ReplayStep, against_recorded, replay
 from langgraph_scrum_master.scrum_master import ScrumMaster
 
 
@@ -56,8 +55,7 @@ class SnapshotCase:
             return step.result
         if not step.ran:
             raise AssertionError(f"no result is stored in {self.name}: run pytest with --scrum-master-update")
-        found = against_recorded(_only(step))
-        if found:
+        if found := against_recorded(Replay(steps=(step,))):
             told = "\n".join(f"  {c.what}: {c.before!r} → {c.after!r}" for each in found.steps for c in each.changes)
             raise AssertionError(f"{self.name} comes out otherwise than stored:\n{told}\n  {_HINT}")
         return step.result
@@ -92,12 +90,3 @@ def _of_file(path: Path, name: str, update: bool) -> Iterator[SnapshotCase]:
             path=path, name=placed.where, number=number, snapshot=snapshot, problem=problem, update=update
         )
         number += snapshot is not None
-
-
-def _only(step: ReplayStep) -> Any:
-    from langgraph_scrum_master.replay import Replay
-
-    return Replay(steps=(step,))
-
-
-__all__ = ["DecodeError", "SnapshotCase", "cases"]

@@ -34,13 +34,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if marker is None:
         return
     if CASE not in metafunc.fixturenames:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid} is marked {MARKER}, and must take {CASE!r}")
+        pytest.fail(f"{metafunc.definition.name} is marked {MARKER}, and must take {CASE!r}", pytrace=False)
     from langgraph_scrum_master.testing.cases import cases
 
     place = metafunc.definition.path.parent / Path(*marker.args)
     found = list(cases(place, update=metafunc.config.getoption(UPDATE)))
     if not found:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: there are no snapshots in {str(place)!r}")
+        pytest.fail(f"{metafunc.definition.name}: there are no snapshots in {str(place)!r}", pytrace=False)
     metafunc.parametrize(CASE, found, ids=[case.name for case in found])
 
 
