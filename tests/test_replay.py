@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from typer.testing import CliRunner, Result
@@ -36,6 +37,7 @@ from langgraph_scrum_master.record.snapshots import taken
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
 from langgraph_scrum_master.replay.checkpoints import _opened, threads
 from langgraph_scrum_master.testing import FixedClock
+from resumed import build
 
 pytestmark = pytest.mark.checkpoint
 
@@ -435,6 +437,41 @@ def test_a_branch_that_was_forked_off_is_replayed_too(tmp_path: Path) -> None:
 
     assert [step.step for step in found.steps] == [0, 1, 1, 2]
     assert not difference(found, found)
+
+
+def test_a_graphs_own_history_replays_as_it_went() -> None:
+    graph: Any = build().compile(checkpointer=InMemorySaver(serde=checkpoint_serde()))
+    graph.invoke({"messages": [HumanMessage("Build it.")]}, {"configurable": {"thread_id": "t"}})
+
+    found = replay(graph.get_state_history({"configurable": {"thread_id": "t"}}), scrum_master=GRAPHS)
+
+    assert [(step.thread, step.step) for step in found.steps] == [("t", i) for i in range(5)]
+    assert found.outcomes == {"injected": 1, "silent": 4}
+    assert not against_recorded(found)
+    assert against_recorded(found).compared == 2
+
+
+def test_states_are_taken_as_they_are_and_anything_else_is_told() -> None:
+    found = replay([STUCK, 7])
+
+    assert [step.outcome for step in found.steps] == ["injected"]
+    assert [problem.error for problem in found.problems] == ["a snapshot or a state must be given, got 7"]
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "package"),
+    [
+        ("langgraph.checkpoint.sqlite", "c.db", "langgraph-checkpoint-sqlite"),
+        ("langgraph.checkpoint.postgres", "postgresql://x", "langgraph-checkpoint-postgres"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, database: Path, module: str, source: str, package: str
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+
+    with pytest.raises(DecodeError, match=f"pip install {package}"):
+        replay(database if source == "c.db" else source, thread="t")
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,12 @@ def test_a_node_writes_what_it_saw_and_what_came_of_it(tmp_path: Path) -> None:
     assert "secret" not in kept.state
 
 
+def test_the_environment_names_the_folder(tmp_path: Path) -> None:
+    ScrumMaster.from_env({"SCRUM_MASTER_SNAPSHOTS": str(tmp_path)}).evaluate(a_state(("dev", QUESTION)))
+
+    assert [snapshot.result.gap.agent for snapshot in recorded(tmp_path) if snapshot.result] == ["dev"]
+
+
 def test_silent_steps_write_nothing(tmp_path: Path) -> None:
     ScrumMaster(snapshots=tmp_path / "kept").evaluate(a_state(("dev", "Done.")))
 

@@ -67,6 +67,9 @@ def state_slice(state: Mapping[str, Any], keys: Iterable[str] = ()) -> dict[str,
 
 def plain(value: object) -> Any:
     """The value as JSON shapes; what has fields, such as a dataclass or a model, as a dict of these."""
+    # As most are.
+    if type(value) is str:
+        return value
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, Mapping):
@@ -108,7 +111,7 @@ class SnapshotRecorder:
         moment = "".join(char for char in snapshot.at.split("+")[0] if char.isalnum())
         gap = snapshot.result.gap.gap_id if snapshot.result is not None else ""
         name = f"{moment}-{digest(snapshot.thread, gap)}{_SUFFIX}"
-        write_text(self._folder / name, dumped(snapshot, indent=1))
+        write_text(self._folder / name, dumped(snapshot))
         for old in sorted(self._folder.glob(f"*{_SUFFIX}"))[: -self._most]:
             old.unlink(missing_ok=True)
 

@@ -14,7 +14,6 @@ from typing import Any
 from langgraph_scrum_master.blocking import off_loop, wait_for
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay.borrowed import borrowed
 from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
@@ -25,7 +24,7 @@ from langgraph_scrum_master.scrum_master import ScrumMaster
 
 
 def replay(
-    source: str | Path | Iterable[Snapshot],
+    source: str | Path | Iterable[object],
     *,
     scrum_master: ScrumMaster | None = None,
     config: InjectionConfig | Mapping[str, Any] | None = None,
@@ -34,16 +33,16 @@ def replay(
 ) -> Replay:
     """What the scrum master makes of saved states today.
 
-    `source` is a file of snapshots or messages, a folder of such files, a database of checkpoints with a `thread`, or
-    snapshots. `scrum_master` brings detectors, sources and settings of yours. A `config` replaces all settings; a
-    mapping changes only those it names. What is not given is as it was recorded. `memory` is only read: a folder is
-    opened in a copy.
+    `source` is a file of snapshots or messages, a folder of such files, a database of checkpoints with a `thread`,
+    `graph.get_state_history(config)`, or any snapshots and states. `scrum_master` brings detectors, sources and
+    settings of yours. A `config` replaces all settings; a mapping changes only those it names. What is not given is as
+    it was recorded. `memory` is only read: a folder is opened in a copy.
     """
     return wait_for(areplay(source, scrum_master=scrum_master, config=config, memory=memory, thread=thread))
 
 
 async def areplay(
-    source: str | Path | Iterable[Snapshot],
+    source: str | Path | Iterable[object],
     *,
     scrum_master: ScrumMaster | None = None,
     config: InjectionConfig | Mapping[str, Any] | None = None,

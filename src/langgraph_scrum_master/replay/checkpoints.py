@@ -17,7 +17,7 @@ from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.observe.observation import SCRUM_MASTERS
 from langgraph_scrum_master.record.files import Placed
 from langgraph_scrum_master.record.snapshots import plain, taken
-from langgraph_scrum_master.shapes import dict_of, text_of
+from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of, unwrapped
 from langgraph_scrum_master.state import STATE_KEYS
 
 if TYPE_CHECKING:
@@ -81,6 +81,31 @@ def thread_steps(source: str, thread: str | None) -> tuple[Iterator[Placed], boo
         ids = _ids(database, thread)
         newest = _loaded(database, thread, ids[-1]).checkpoint["channel_values"]
     return _steps(source, thread, ids), not any(newest.get(key) for key in STATE_KEYS)
+
+
+def is_saved_state(thing: object) -> bool:
+    """Whether this is one of LangGraph's own snapshots."""
+    return isinstance(thing, tuple) and {"values", "created_at", "next"}.issubset(getattr(thing, "_fields", ()))
+
+
+def history_steps(states: Sequence[object]) -> Iterator[Placed]:
+    """The steps of `graph.get_state_history(config)`, which gives the newest first, oldest first."""
+    ordered = sorted(states, key=lambda state: text_of(read(state, "created_at")))
+    for state, after in zip(ordered, (*ordered[1:], None), strict=True):
+        metadata, (values, at) = dict_of(read(state, "metadata")), unwrapped(state)
+        if metadata.get("source") == "input":
+            continue
+        ran = bool(set(items_of(read(state, "next"))).intersection(SCRUM_MASTERS))
+        snapshot = taken(
+            values,
+            at=at,
+            thread=str(dict_of(dict_of(read(state, "config")).get("configurable")).get("thread_id", "")),
+            step=metadata.get("step", 0),
+            origin="checkpoint",
+            ran=ran and after is not None,
+            result=_recorded(values, unwrapped(after)[0]) if ran else None,
+        )
+        yield Placed("", snapshot)
 
 
 def _steps(source: str, thread: str, ids: Sequence[str]) -> Iterator[Placed]:
@@ -170,8 +195,8 @@ def _loaded(database: _Database, thread: str, checkpoint: str) -> CheckpointTupl
         raise DecodeError(f"{database.name!r}: checkpoint {checkpoint!r} of thread {thread!r} is gone")
     if "messages" in found.checkpoint["channel_versions"] and "messages" not in found.checkpoint["channel_values"]:
         raise DecodeError(
-            f"{database.name!r}: thread {thread!r} keeps its messages in deltas: make snapshots of "
-            "`graph.get_state_history(config)`, or record them with ScrumMaster(snapshots=…)"
+            f"{database.name!r}: thread {thread!r} keeps its messages in deltas, which only its graph can join: "
+            "use replay(graph.get_state_history(config))"
         )
     return found
 

@@ -10,7 +10,9 @@ from typing import NamedTuple
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.record.files import KINDS, Placed, snapshots_in
-from langgraph_scrum_master.replay.checkpoints import is_database, thread_steps
+from langgraph_scrum_master.record.snapshots import taken
+from langgraph_scrum_master.replay.checkpoints import history_steps, is_database, is_saved_state, thread_steps
+from langgraph_scrum_master.shapes import mapping_of
 from langgraph_scrum_master.state import READ_BACK
 
 
@@ -22,10 +24,10 @@ class Run(NamedTuple):
     """Whether there was no scrum master: then what one would have written goes on from step to step."""
 
 
-def runs(source: str | Path | Iterable[Snapshot], thread: str | None = None) -> Iterator[Run]:
+def runs(source: str | Path | Iterable[object], thread: str | None = None) -> Iterator[Run]:
     """The runs that a source holds; what cannot be read in it is in its place."""
     if not isinstance(source, str | Path):
-        yield _run([Placed("", snapshot) for snapshot in source])
+        yield _run(_given(source))
     elif is_database(source):
         yield Run(*thread_steps(str(source), thread))
     elif Path(source).is_dir():
@@ -42,6 +44,20 @@ def runs(source: str | Path | Iterable[Snapshot], thread: str | None = None) -> 
             f"there is no {str(source)!r}: give a file or folder of snapshots, a SQLite database of checkpoints, or a "
             "connection string of PostgreSQL"
         )
+
+
+def _given(things: Iterable[object]) -> Iterator[Placed]:
+    given = list(things)
+    if given and all(is_saved_state(thing) for thing in given):
+        yield from history_steps(given)
+        return
+    for thing in given:
+        if isinstance(thing, Snapshot):
+            yield Placed("", thing)
+        elif state := mapping_of(thing):
+            yield Placed("", taken(state, at="", origin="state", ran=False))
+        else:
+            yield Placed("", None, f"a snapshot or a state must be given, got {thing!r:.80}")
 
 
 def _run(placed: Iterable[Placed]) -> Run:
