@@ -200,6 +200,12 @@ def test_the_first_version_is_brought_up_to_this_one() -> None:
     assert set(UPGRADES) == set(range(1, SCHEMA))
 
 
+def test_a_time_that_is_none_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"schema": 1, "state": {}, "now": 1e300}')
+
+    assert only(tmp_path / "x.json").at == ""
+
+
 def test_snapshots_are_written_and_read_as_json_and_as_lines(tmp_path: Path) -> None:
     snapshots = [Snapshot(state={"messages": [{"role": "user", "content": f"Größe \u2028 {i}"}]}) for i in range(3)]
 
@@ -220,6 +226,7 @@ def test_snapshots_are_written_and_read_as_json_and_as_lines(tmp_path: Path) -> 
         ("[1, 2]", "must hold a snapshot"),
         ("{}", "must hold a snapshot"),
         ('{"schema": 9, "state": {}}', "has schema 9, this version reads 1 to 2: install a newer one"),
+        ('{"schema": "2", "state": {}}', "has schema '2', it must be a whole number from 1 to 2"),
         ('{"schema": 2, "state": 7}', "'x.json': not a Snapshot: state:"),
         ('{"schema": 1, "gap": {}}', "has no 'state': it is an audit log"),
     ],

@@ -258,11 +258,13 @@ def test_a_folder_without_snapshots_and_a_test_that_takes_none_are_told(pytester
 def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
     saved(tmp_path)
     (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "odd.json").write_text(json.dumps({"schema": 2, "state": {}, "config": {"deadline": -1}}))
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "Build."}] * 3))
 
     by_name = {case.name: case for case in cases(tmp_path)}
 
-    assert list(by_name) == ["broken.json", "chat.json", "refunds.json"]
+    assert list(by_name) == ["broken.json", "chat.json", "odd.json", "refunds.json"]
+    assert "odd.json: not a InjectionConfig" in told(by_name["odd.json"].check)
     assert "is not JSON" in told(by_name["broken.json"].check)
     assert "make snapshots of it with `scrum-master snapshot`" in told(by_name["chat.json"].check)
 

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.record.exports import messages_in
-from langgraph_scrum_master.record.snapshots import MOST_MESSAGES, SCHEMA, dumped, state_slice, write_text
+from langgraph_scrum_master.record.snapshots import (
+    MOST_MESSAGES,
+    SCHEMA,
+    dumped,
+    plain_message,
+    state_slice,
+    write_text,
+)
 from langgraph_scrum_master.shapes import dict_of, text_of
 from langgraph_scrum_master.state import HOST_KEYS, READ_BACK
 
@@ -90,16 +97,18 @@ def of_data(data: object, name: str) -> Iterator[Snapshot]:
 
 def growing(messages: Sequence[Any]) -> Iterator[Snapshot]:
     """A snapshot for each message, which holds it and those before it."""
-    for end in range(1, len(messages) + 1):
-        state = state_slice({"messages": list(messages[max(0, end - MOST_MESSAGES) : end])})
-        yield Snapshot(state=state, step=end, origin="messages")
+    said = [plain_message(message) for message in messages]
+    for end in range(1, len(said) + 1):
+        yield Snapshot(state={"messages": said[max(0, end - MOST_MESSAGES) : end]}, step=end, origin="messages")
 
 
 def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """What an earlier version wrote, in the shape of this one."""
     version = data.get("schema")
-    if not isinstance(version, int) or not 1 <= version <= SCHEMA:
-        raise DecodeError(f"{name!r} has schema {version!r}, this version reads 1 to {SCHEMA}: install a newer one")
+    if not isinstance(version, int) or version < 1:
+        raise DecodeError(f"{name!r} has schema {version!r}, it must be a whole number from 1 to {SCHEMA}")
+    if version > SCHEMA:
+        raise DecodeError(f"{name!r} has schema {version}, this version reads 1 to {SCHEMA}: install a newer one")
     for step in range(version, SCHEMA):
         data = {**UPGRADES[step](data), "schema": step + 1}
     return data
@@ -110,11 +119,19 @@ def _from_1(data: Mapping[str, Any]) -> dict[str, Any]:
     state, now = data.get("state"), data.get("now")
     return {
         "state": {"messages": state} if isinstance(state, list) else state,
-        "at": datetime.fromtimestamp(now, UTC).isoformat() if isinstance(now, int | float) else "",
+        "at": _iso(now) if isinstance(now, int | float) else "",
         "origin": "state",
         "ran": "result" in data,
         "result": data.get("result"),
     }
+
+
+def _iso(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    # A number that is no time.
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 UPGRADES: dict[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}

@@ -60,8 +60,7 @@ def state_slice(state: Mapping[str, Any], keys: Iterable[str] = ()) -> dict[str,
     named = (*HOST_KEYS, *READ_BACK, *keys, *(name for name in handed_over if isinstance(name, str)))
     kept = {name: plain(state[name]) for name in dict.fromkeys(named) if name != "messages" and name in state}
     if "messages" in state:
-        messages = state["messages"]
-        kept["messages"] = [_message(each) for each in items_of(messages)[-MOST_MESSAGES:]]
+        kept["messages"] = [plain_message(each) for each in items_of(state["messages"])[-MOST_MESSAGES:]]
     return kept
 
 
@@ -77,6 +76,16 @@ def plain(value: object) -> Any:
     if fields := mapping_of(value) or _attributes(value):
         return {str(name): plain(item) for name, item in fields.items()}
     return json_shapes(value)
+
+
+def plain_message(message: object) -> Any:
+    """The message as JSON shapes, without what is empty in it."""
+    # JSON has no tuples: a pair of role and text would be any list.
+    if isinstance(message, tuple) and len(message) == 2:
+        return {"role": plain(message[0]), "content": plain(message[1])}
+    if isinstance(message, Mapping | str):
+        return plain(message)
+    return {name: item for name, item in dict_of(plain(message)).items() if not absent(item)}
 
 
 def dumped(snapshot: Snapshot, indent: int | None = None) -> str:
@@ -117,15 +126,6 @@ class SnapshotRecorder:
 
 
 _SUFFIX = ".snapshot.json"
-
-
-def _message(message: object) -> Any:
-    # JSON has no tuples: a pair of role and text would be any list.
-    if isinstance(message, tuple) and len(message) == 2:
-        return {"role": plain(message[0]), "content": plain(message[1])}
-    if isinstance(message, Mapping | str):
-        return plain(message)
-    return {name: item for name, item in dict_of(plain(message)).items() if not absent(item)}
 
 
 def _attributes(value: object) -> Mapping[str, Any]:

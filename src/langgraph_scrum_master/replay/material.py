@@ -73,6 +73,6 @@ def _run(placed: Iterable[Placed]) -> Run:
 
 
 def _is_bare(snapshot: Snapshot) -> bool:
-    """Whether it is a step of a graph that has no scrum master."""
+    """Whether it is a step of a team that has no scrum master."""
     ours = snapshot.ran or any(snapshot.state.get(key) for key in READ_BACK)
-    return snapshot.origin == "checkpoint" and not ours
+    return snapshot.origin in ("checkpoint", "messages") and not ours

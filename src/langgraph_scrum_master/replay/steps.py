@@ -123,9 +123,10 @@ def _named(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _moment(snapshot: Snapshot) -> float:
     """The clock of then: as recorded, else that of the newest message that tells, else the epoch."""
-    known = instant(snapshot.at)
+    if (known := instant(snapshot.at)) >= 0:
+        return known
     times = (turn.time for turn in reversed(read_turns(snapshot.state.get("messages"))) if turn.time is not None)
-    return known if known >= 0 else max(0.0, next(times, 0.0))
+    return max(0.0, next(times, 0.0))
 
 
 def _step(

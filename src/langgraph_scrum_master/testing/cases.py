@@ -38,7 +38,10 @@ class SnapshotCase:
         """What the scrum master makes of it today."""
         if self.snapshot is None:
             raise AssertionError(self.problem)
-        return replay([self.snapshot], scrum_master=scrum_master, config=config, memory=memory).steps[0]
+        found = replay([self.snapshot], scrum_master=scrum_master, config=config, memory=memory)
+        if found.problems:
+            raise AssertionError(f"{self.name}: {found.problems[0].error}")
+        return found.steps[0]
 
     def check(
         self,
