@@ -8,16 +8,20 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from langchain_core.messages import HumanMessage
+from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from typer.testing import CliRunner, Result
+from typing_extensions import TypedDict
 
 from builders import DECISION, QUESTION, Given, a_context, a_state, says
 from langgraph_scrum_master import (
@@ -449,6 +453,28 @@ def test_a_graphs_own_history_replays_as_it_went() -> None:
     assert found.outcomes == {"injected": 1, "silent": 4}
     assert not against_recorded(found)
     assert against_recorded(found).compared == 2
+
+
+def joined(messages: Any, writes: Sequence[Any]) -> Any:
+    return reduce(add_messages, writes, messages)
+
+
+@pytest.mark.filterwarnings("ignore:.*DeltaChannel")
+def test_messages_that_are_kept_in_deltas_are_told_and_replayed_from_the_graph(tmp_path: Path) -> None:
+    builder = StateGraph(TypedDict("Deltas", {"messages": Annotated[list[Any], DeltaChannel(joined)]}))
+    builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
+    builder.add_edge(START, "dev")
+    connection = sqlite3.connect(tmp_path / "c.db", check_same_thread=False)
+    graph: Any = builder.compile(checkpointer=SqliteSaver(connection))
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [HumanMessage("Build.")]}, thread)
+
+    found = replay(graph.get_state_history(thread))
+
+    assert [step.said for step in found.steps] == ["Build.", ASKS]
+    with pytest.raises(DecodeError, match="keeps its messages in deltas"):
+        replay(tmp_path / "c.db", thread="t")
+    connection.close()
 
 
 def test_states_are_taken_as_they_are_and_anything_else_is_told() -> None:
