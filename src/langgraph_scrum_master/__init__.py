@@ -114,6 +114,7 @@ if TYPE_CHECKING:
         Query as Query,
         RetrievedContext as RetrievedContext,
         SMOutput as SMOutput,
+        Snapshot as Snapshot,
         SourceFailure as SourceFailure,
     )
     from langgraph_scrum_master.node import (
@@ -142,6 +143,9 @@ if TYPE_CHECKING:
     )
     from langgraph_scrum_master.record.audit import (
         JsonlRecorder as JsonlRecorder,
+    )
+    from langgraph_scrum_master.record.snapshots import (
+        SnapshotRecorder as SnapshotRecorder,
     )
     from langgraph_scrum_master.scrum_master import (
         ScrumMaster as ScrumMaster,
@@ -237,6 +241,7 @@ _HOMES = {
         "Query",
         "RetrievedContext",
         "SMOutput",
+        "Snapshot",
         "SourceFailure",
     ),
     "observe": (
@@ -258,6 +263,7 @@ _HOMES = {
     ),
     "rank.priority": ("RecencyFactor", "get_recency_factor"),
     "record.audit": ("JsonlRecorder",),
+    "record.snapshots": ("SnapshotRecorder",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
     "tools": ("request_context",),

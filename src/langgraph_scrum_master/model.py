@@ -230,6 +230,34 @@ class InjectionResult(Plain):
         return replace(self, text="", contexts_retrieved=contexts)
 
 
+SnapshotOrigin: TypeAlias = Literal["run", "checkpoint", "state", "messages"]
+"""Where a snapshot is from: a running scrum master, a checkpoint, a bare state, or a list of messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot(Plain):
+    """A moment of a run, on disk: what the scrum master could see, what it had, and what came of it."""
+
+    state: dict[str, Any] = field(hash=False)
+    """The state's keys that are read, as JSON shapes."""
+    at: str = ""
+    """What the clock said; empty if that is not known."""
+    thread: str = ""
+    step: int = 0
+    origin: SnapshotOrigin | str = "state"
+    config: dict[str, Any] | None = field(default=None, hash=False)
+    sources: tuple[str, ...] = ()
+    """The sources that were asked, by name."""
+    ran: bool = False
+    """Whether the scrum master looked at it: if so, no result means that it found no gap."""
+    result: InjectionResult | None = None
+    written_by: str = ""
+    """The version that wrote it."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "sources")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionRecord(Plain):
     """The slim trace of one gap in the state's history: no text, so that checkpoints stay small."""

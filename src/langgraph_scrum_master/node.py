@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
@@ -20,7 +21,7 @@ from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, unread
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.pipeline import Pipeline, Sighting, failed_output
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.shapes import fields_text, items_of, read
+from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of
 from langgraph_scrum_master.state import STATE_KEYS
 
 NAME = "scrum_master"
@@ -83,7 +84,8 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         def emit(event: str, facts: dict[str, Any]) -> None:
             runtime.stream_writer({"event": f"{NAME}.{event}", **facts})
 
-        return await self._pipeline.serve(sighting, self._memory_in(runtime), emit)
+        threaded = replace(sighting, thread=_thread(runtime))
+        return await self._pipeline.serve(threaded, self._memory_in(runtime), emit)
 
     def _ask_a_person(self, result: InjectionResult | None) -> str:
         """The answer of the person to whom a need goes that context did not help, if that is wanted."""
@@ -172,6 +174,10 @@ def _runtime() -> Runtime[Any]:
         return get_runtime()
     except (RuntimeError, KeyError):
         return _OUTSIDE
+
+
+def _thread(runtime: Runtime[Any]) -> str:
+    return text_of(read(runtime.execution_info, "thread_id"))
 
 
 def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, heal
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.record.facts import facts, keep, log, outcome
+from langgraph_scrum_master.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -63,6 +64,8 @@ class Sighting:
     """Gaps whose need was tried as often as it may be, and for which nobody was called yet."""
     failure: str = ""
     """Why nothing could be observed."""
+    thread: str = ""
+    """The thread of the graph, where it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +89,7 @@ class Pipeline:
     count_tokens: TokenCounter = estimate_tokens
     watcher: Watcher = field(default_factory=Watcher, compare=False)
     judge: Judge | None = None
+    snapshots: SnapshotRecorder | None = None
 
     def glance(self, state: object) -> dict[str, Any] | None:
         """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting."""
@@ -149,6 +153,7 @@ class Pipeline:
         result = replace(fitted, pending=tuple(pending[:MOST_PENDING]), duration_ms=(self.clock() - started) * 1000)
         emit(outcome(result), facts(result))
         await self._keep(result)
+        await keep(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
         return result
 
     async def answer(
@@ -183,20 +188,25 @@ class Pipeline:
         )
         emit("escalated", _seen_gap(gap))
         await self._keep(result)
+        await keep(result, self._snapshot(sighting, ()), self.config.deadline)
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Ask all sources, and keep what is relevant, new to the agent, and said once."""
         from langgraph_scrum_master.query.gaps import build_queries
         from langgraph_scrum_master.retrieve import retrieve
-        from langgraph_scrum_master.sources import enabled
 
         await opened(memory, OPENING * self.config.deadline)
         queries = build_queries(gap, sighting.observation)
-        sources = enabled(self.config, memory, self.sources)
-        found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
+        found, failures = await retrieve(queries, sighting.state, self.asked(memory), self.config.deadline)
         kept, left = await off_loop(self._choose, gap, sighting, found)
         return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)
+
+    def asked(self, memory: MemoryStore | None) -> tuple[Source, ...]:
+        """The sources that are asked for context."""
+        from langgraph_scrum_master.sources import enabled
+
+        return enabled(self.config, memory, self.sources)
 
     def _choose(
         self, gap: ContextGap, sighting: Sighting, found: Sequence[RetrievedContext]
@@ -245,6 +255,26 @@ class Pipeline:
         if self.config.log_injections:
             log(result)
         await keep(result, self.recorder, self.config.deadline)
+
+    def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:
+        if (recorder := self.snapshots) is None:
+            return None
+        names = [source.name for source in sources]
+
+        def record(result: InjectionResult) -> None:
+            recorder(
+                taken(
+                    sighting.state,
+                    at=sighting.observation.now,
+                    thread=sighting.thread,
+                    config=self.config.to_dict(),
+                    sources=names,
+                    result=result,
+                    keys=recorder.keys,
+                )
+            )
+
+        return record
 
     def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
         """What to write into the state."""

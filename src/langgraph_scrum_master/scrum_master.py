@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Awaitable, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph_scrum_master.blocking import wait_for
@@ -15,6 +16,7 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -36,7 +38,8 @@ class ScrumMaster:
 
     Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
     in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. A chat model as
-    `judge` may turn down doubtful gaps, where it can be awaited: in `aevaluate`, and in graphs that are.
+    `judge` may turn down doubtful gaps, where it can be awaited: in `aevaluate`, and in graphs that are. `snapshots` is
+    the folder, or the recorder, for a snapshot of every step with a gap, to replay it later.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class ScrumMaster:
         recorder: Recorder | None = None,
         count_tokens: TokenCounter = estimate_tokens,
         judge: ChatModel | None = None,
+        snapshots: str | Path | SnapshotRecorder | None = None,
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
@@ -69,6 +73,7 @@ class ScrumMaster:
             recorder=recorder,
             count_tokens=count_tokens,
             judge=_judge(judge) if judge is not None else None,
+            snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
         )
 
     @classmethod
@@ -76,12 +81,13 @@ class ScrumMaster:
         """The scrum master that the environment describes; nothing is opened yet.
 
         `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_EMBEDDER` what that was filled with,
-        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, and every field of `InjectionConfig` has a variable of its
-        own. `otherwise` are the values of those that are not set, by their names in lower case.
+        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, `SCRUM_MASTER_SNAPSHOTS` the folder of its snapshots, and
+        every field of `InjectionConfig` has a variable of its own. `otherwise` are the values of those that are not
+        set, by their names in lower case.
         """
-        path, embedder, log = (
+        path, embedder, log, snapshots = (
             environ.get(f"{ENV_PREFIX}{name.upper()}") or otherwise.pop(name, None)
-            for name in ("memory_path", "embedder", "audit_log")
+            for name in ("memory_path", "embedder", "audit_log", "snapshots")
         )
         config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
@@ -94,7 +100,17 @@ class ScrumMaster:
             from langgraph_scrum_master.record.audit import JsonlRecorder
 
             recorder = JsonlRecorder(log)
-        return cls(memory=memory, config=config, recorder=recorder)
+        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots)
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The stages with their settings."""
+        return self._pipeline
+
+    @property
+    def memory(self) -> MemoryStore | None:
+        """The memory that it was given."""
+        return self._memory
 
     @property
     def config(self) -> InjectionConfig:

@@ -109,6 +109,17 @@ class ScrumMasterState(TypedDict, total=False):
 
 STATE_KEYS: tuple[str, ...] = tuple(ScrumMasterState.__annotations__)
 
+HOST_KEYS: tuple[str, ...] = (
+    *("messages", "current_agent", "active_agent", "current_story", "handoff_context", "missing_context"),
+    *("structured_response", "gate_blocked", "gate_failure", "gate_results", "health_status", "cycle_analysis"),
+    *("decisions", "sprint_plan", "sprint_progress"),
+    *("adrs", "architecture_decisions", "tech_constraints", "constraints"),
+)
+"""The host's keys that are read, if they are there; a handoff and `requirements` may name others."""
+
+READ_BACK: tuple[str, ...] = ("injected_context", "injection_history", FIGURES_KEY)
+"""The keys of ours that later steps read."""
+
 
 def _record(item: object) -> InjectionRecord | None:
     if isinstance(item, InjectionRecord):

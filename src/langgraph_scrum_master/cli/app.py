@@ -19,6 +19,8 @@ from langgraph_scrum_master.errors import ScrumMasterError
 COMMANDS = {
     "run": "run",
     "detect": "detect",
+    "snapshot": "snapshot",
+    "replay": "replay",
     "memory": "memory",
     "index": "index",
     "remember": "index",

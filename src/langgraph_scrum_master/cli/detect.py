@@ -12,6 +12,7 @@ from rich.console import Console
 from langgraph_scrum_master.cli.settings import scrum_master
 from langgraph_scrum_master.cli.show import gap_panel
 from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.record.files import read_json
 
 
 def detect(
@@ -38,13 +39,7 @@ def detect(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        text = typer.get_text_stream("stdin").read() if str(path) == "-" else path.read_text(encoding="utf-8-sig")
-        state = json.loads(text)
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"{str(path)!r} is not JSON: {error}") from error
+    state = read_json(path, typer.get_text_stream("stdin").read() if str(path) == "-" else None)
     if isinstance(state, list):
         return {"messages": state}
     if not isinstance(state, dict):

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.record.files import read_text
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.check import MemoryCheck
@@ -119,13 +120,7 @@ def _told(found: MemoryCheck) -> Iterator[str]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    try:
-        lines = file.read_text(encoding="utf-8-sig").split("\n")
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{str(file)!r} must be UTF-8: {error}") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             yield _row(line, f"{file}:{number}")
 

@@ -49,10 +49,16 @@ BRIEFING: dict[str, object] = {
 }
 """The settings of session briefings, with what each is otherwise."""
 
-OTHERS: dict[str, object] = {"memory_path": None, "audit_log": None, "embedder": "static", **BRIEFING}
+OTHERS: dict[str, object] = {
+    "memory_path": None,
+    "audit_log": None,
+    "snapshots": None,
+    "embedder": "static",
+    **BRIEFING,
+}
 """What else can be set, with what it is otherwise."""
 
-PATHS = ("architecture_path", "memory_path", "audit_log", "global_store")
+PATHS = ("architecture_path", "memory_path", "audit_log", "snapshots", "global_store")
 """In a file, these are told from its folder on."""
 
 OPTIONS = {"memory_path": "memory"}
@@ -110,15 +116,20 @@ def _nearest(folder: Path) -> Path | None:
     return next((path for each in (folder, *folder.parents) if (path := each / FILE).is_file()), None)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def toml(file: Path) -> dict[str, Any]:
+    """What a TOML file holds."""
     import tomllib
 
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"cannot read {str(file)!r}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{str(file)!r} is not TOML: {error}") from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    told = toml(file)
     if unknown := sorted(told.keys() - {*KNOBS, *OTHERS}):
         raise ConfigError(f"{str(file)!r} sets {unknown}: settings are {sorted((*KNOBS, *OTHERS))}")
     paths = {name: str(file.parent / told[name]) for name in PATHS if isinstance(told.get(name), str)}

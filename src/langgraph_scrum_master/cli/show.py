@@ -39,8 +39,8 @@ def comparison(console: Console, task: str, alone: Playback, helped: Playback) -
     console.print(_timeline("With the scrum master", helped))
     if helped.result is not None:
         console.print(gap_panel(helped.result.gap))
-        console.print(_choice(helped.result))
-        console.print(_injected(helped))
+        console.print(choice(helped.result))
+        console.print(reading(helped.text, helped.result.total_tokens, "developer"))
     console.print(_endings(alone, helped))
 
 
@@ -79,7 +79,8 @@ def _named(who: str) -> Text:
     return Text(who, style=_COLOURS.get(who, "white"))
 
 
-def _choice(result: InjectionResult) -> Table:
+def choice(result: InjectionResult) -> Table:
+    """What was considered, what of it was kept, and why not the rest."""
     table = Table(
         title="What was considered", box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", expand=True
     )
@@ -100,10 +101,10 @@ def _choice(result: InjectionResult) -> Table:
     return table
 
 
-def _injected(playback: Playback) -> Panel:
-    tokens = playback.result.total_tokens if playback.result else 0
-    text = Syntax(playback.text, "markdown", word_wrap=True, background_color="default")
-    return Panel(text, title=f"What the developer reads, {tokens} tokens", border_style="magenta")
+def reading(text: str, tokens: int, reader: str) -> Panel:
+    """The text that an agent gets."""
+    shown = Syntax(text, "markdown", word_wrap=True, background_color="default")
+    return Panel(shown, title=f"What the {escape(reader)} reads, {tokens} tokens", border_style="magenta")
 
 
 def _endings(alone: Playback, helped: Playback) -> Table:

@@ -103,6 +103,18 @@ class ChromaMemory(RecordMemory):
         if self._ledger is None:
             await self._off_loop(self._search, SEARCHED, "warm", 1, 1)
 
+    def close(self) -> None:
+        """Let go of the files of a folder; the next use opens them again."""
+        with self._writing, self._lock:
+            if self._ledger is not None:
+                self._ledger.close()
+            if self._path is not None and self._client is not None:
+                client: Any = self._client
+                client.close()
+                self._client = None
+            self._ledger = None
+            self._collections.clear()
+
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records, in batches; what is kept already, word for word, is not written again."""
         by_key = {(record.kind, record.key): record for record in map(_well_formed, records)}

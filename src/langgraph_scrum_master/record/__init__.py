@@ -1,1 +1,1 @@
-"""Result → disk."""
+"""Result → disk, and snapshots → disk and back."""

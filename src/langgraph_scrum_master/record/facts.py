@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import structlog
 
@@ -14,7 +14,11 @@ from langgraph_scrum_master.protocols import Recorder
 logger = structlog.get_logger("langgraph_scrum_master")
 
 
-def outcome(result: InjectionResult) -> str:
+Outcome: TypeAlias = Literal["injected", "abstained", "escalated"]
+"""What came of a gap."""
+
+
+def outcome(result: InjectionResult) -> Outcome:
     """What came of it, in a word."""
     if result.injected:
         return "injected"

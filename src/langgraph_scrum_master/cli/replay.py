@@ -1,0 +1,165 @@
+"""`scrum-master replay`"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import structlog
+import typer
+from rich.console import Console
+
+from langgraph_scrum_master.cli.memory import Embedder, Namespace
+from langgraph_scrum_master.cli.settings import OTHERS, toml
+from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.record.files import read_json
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.replay import Difference, Replay
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A file of snapshots or messages, a folder of them, or a database of checkpoints (SQLite, PostgreSQL).",
+    ),
+]
+Thread = Annotated[str | None, typer.Option(help="The thread of a database; without it all are listed.")]
+Format = Literal["table", "json", "html"]
+
+SCHEMA = 1
+"""The version of what `--format json` prints."""
+
+RECORDED = "recorded"
+
+
+def replay(
+    source: Source,
+    thread: Thread = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings to try, as TOML or JSON; the others stay as recorded.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="Compare with other settings (TOML or JSON), an earlier replay (JSON), or what was 'recorded'."
+        ),
+    ] = None,
+    memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    form: Annotated[Format, typer.Option("--format", help="How to show it.")] = "table",
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit code 1 if it differs, by default from what was recorded.")
+    ] = False,
+) -> None:
+    """Look at saved states again: who lacked what, what shows it, and what would be given.
+
+    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time.
+    """
+    from langgraph_scrum_master.replay import borrowed
+    from langgraph_scrum_master.replay.checkpoints import is_database
+
+    if thread is None and is_database(source):
+        list_threads(source, form == "json")
+        return
+    chosen = _settings(config) if config is not None else None
+    read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
+    with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
+        shown, found = _compared(source, thread, chosen, against or (RECORDED if check else None), opened)
+    _show(shown, found, form)
+    if not shown.steps:
+        raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")
+    if check and (found or shown.problems):
+        raise typer.Exit(1)
+
+
+def list_threads(source: str, as_json: bool) -> None:
+    """Show the threads of a database."""
+    from rich.table import Table
+
+    from langgraph_scrum_master.replay.checkpoints import threads
+
+    found = threads(source)
+    if as_json:
+        typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
+        return
+    table = Table("thread", "checkpoints", "newest", box=None)
+    for thread in found:
+        table.add_row(thread.thread, str(thread.steps), thread.newest)
+    console = Console(markup=False, highlight=False)
+    console.print(table if found else "There are no threads.")
+    if found:
+        console.print("Say which with --thread.")
+
+
+@contextmanager
+def logs_aside() -> Iterator[None]:
+    """Let the log go where it does not mix with the output."""
+    before = structlog.get_config()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
+
+
+def _compared(
+    source: str, thread: str | None, config: Mapping[str, Any] | None, against: str | None, memory: Any
+) -> tuple[Replay, Difference | None]:
+    from langgraph_scrum_master.replay import against_recorded, difference, replay
+
+    first = replay(source, config=config, memory=memory, thread=thread)
+    if against is None:
+        return first, None
+    if against == RECORDED:
+        return first, against_recorded(first)
+    other = _other(Path(against))
+    if isinstance(other, Mapping):
+        return first, difference(first, replay(source, config=other, memory=memory, thread=thread))
+    return first, difference(other, first)
+
+
+def _other(path: Path) -> Mapping[str, Any] | Replay:
+    """The settings or the replay that a file holds."""
+    from langgraph_scrum_master.replay import Replay
+
+    data = read_json(path) if path.suffix != ".toml" else None
+    if isinstance(data, dict) and "steps" in data:
+        if data.get("schema") != SCHEMA:
+            raise DecodeError(f"{str(path)!r} has schema {data.get('schema')!r}, this version reads {SCHEMA}")
+        return Replay.from_dict(data)
+    return _settings(path)
+
+
+def _settings(path: Path) -> Mapping[str, Any]:
+    data: object = toml(path) if path.suffix == ".toml" else read_json(path)
+    if not isinstance(data, dict):
+        raise ConfigError(f"{str(path)!r} must hold settings by name, such as min_relevance_score, got {data!r:.80}")
+    # What else a file of settings has, such as the memory's folder, is not for a replay to try.
+    return {name: value for name, value in data.items() if name not in OTHERS}
+
+
+def _show(shown: Replay, found: Difference | None, form: Format) -> None:
+    if form == "json":
+        data = {"schema": SCHEMA, **shown.to_dict()} | ({} if found is None else {"difference": found.to_dict()})
+        typer.echo(json.dumps(data, indent=2))
+    elif form == "html":
+        from langgraph_scrum_master.cli.page import page
+
+        typer.echo(page(shown, found))
+    else:
+        from langgraph_scrum_master.cli.replayed import print_replay
+
+        print_replay(Console(), shown, found)
+    for problem in shown.problems:
+        typer.echo(f"scrum-master: {problem.error}", err=True)
+
+
+def _shown(source: str) -> str:
+    # A connection string may hold a password.
+    return source.split("://", 1)[0] if "://" in source else source

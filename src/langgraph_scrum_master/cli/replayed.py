@@ -1,0 +1,121 @@
+"""A replay, and what differs, on the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from langgraph_scrum_master.cli.show import choice, gap_panel, reading
+from langgraph_scrum_master.replay import Difference, Replay, ReplayStep
+from langgraph_scrum_master.shapes import well_formed
+
+LONGEST = 60
+"""Characters of a message or a value that are shown."""
+
+_STYLES = {"silent": "dim", "injected": "green", "abstained": "yellow", "escalated": "red"}
+
+
+def print_replay(console: Console, replay: Replay, found: Difference | None) -> None:
+    """The steps in a table, each gap with what was considered and would be given, and what differs."""
+    console.print(_overview(replay.steps))
+    for step in replay.steps:
+        if step.result is not None and found is None:
+            _print_step(console, step)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in replay.outcomes.items())
+    console.print(Text(f"{len(replay.steps)} steps: {told}." if replay.steps else "No steps."))
+    if unasked := sorted({name for step in replay.steps for name in step.unasked}):
+        console.print(Text(f"Asked then and not there now: {', '.join(unasked)}.", style="yellow"))
+    if found is not None:
+        console.print(_differences(found) if found else Text(f"No difference in {found.compared} steps."))
+
+
+def _overview(steps: Iterable[ReplayStep]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, expand=True)
+    for name, options in _COLUMNS.items():
+        table.add_column(name, **options)
+    for quiet, group in groupby(steps, key=lambda step: step.outcome == "silent"):
+        some = list(group)
+        if quiet and len(some) > 3:
+            table.add_row(_place(some[0]), some[0].speaker, _line(some[0].said), "silent", "", style="dim")
+            table.add_row("…", "", f"{len(some) - 2} more steps without a gap", "", "", style="dim")
+            some = some[-1:]
+        for step in some:
+            table.add_row(_place(step), Text(step.speaker), Text(_line(step.said)), *_told(step))
+    return table
+
+
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "step": {"style": "dim", "no_wrap": True},
+    "who": {"no_wrap": True},
+    "said": {"ratio": 3},
+    "outcome": {"no_wrap": True},
+    "gap": {"ratio": 2},
+}
+
+
+def _place(step: ReplayStep) -> str:
+    return f"{step.step}" if step.thread or step.step else step.where
+
+
+def _told(step: ReplayStep) -> tuple[Text, Text]:
+    gaps = [f"{gap.agent}: {gap.reason} {gap.confidence:.2f}" for gap in (*step.gaps, *step.given_up)]
+    tokens = f" {step.result.total_tokens} tokens" if step.result is not None and step.result.injected else ""
+    failed = "failed" if step.failure else ""
+    return Text(failed or f"{step.outcome}{tokens}", style=_STYLES[step.outcome]), Text("\n".join(gaps))
+
+
+def _print_step(console: Console, step: ReplayStep) -> None:
+    if step.result is None:
+        return
+    title = " · ".join(filter(None, (step.where, step.thread, f"step {step.step}", step.at)))
+    console.print(Rule(Text(title), style="dim"))
+    console.print(gap_panel(step.result.gap))
+    if step.considered:
+        console.print(choice(step.result))
+    if step.result.text:
+        console.print(reading(well_formed(step.result.text), step.result.total_tokens, step.result.gap.agent))
+
+
+def _differences(found: Difference) -> Table:
+    count = len(found.steps) + len(found.only_before) + len(found.only_after)
+    table = Table(
+        title=f"{count} of {found.compared} steps differ", box=box.SIMPLE_HEAD, title_justify="left", expand=True
+    )
+    for name in ("step", "what"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("before", ratio=1, style="red")
+    table.add_column("after", ratio=1, style="green")
+    for row in difference_rows(found):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def difference_rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
+    """For each thing that differs: the step, what it is, before and after."""
+    for step in found.steps:
+        for change in step.changes:
+            yield f"{step.step or step.where}", change.what, _value(change.before), _value(change.after)
+    yield from ((name, "step", "there", "not there") for name in found.only_before)
+    yield from ((name, "step", "not there", "there") for name in found.only_after)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key}: {item}" for key, item in value.items()) or "none"
+    if isinstance(value, list):
+        return "\n".join(map(str, value)) or "none"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return well_formed(text) if len(text) < 4 * LONGEST else f"{well_formed(text[: 4 * LONGEST])} …"
+
+
+def _line(text: str) -> str:
+    line = " ".join(well_formed(text).split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST].rstrip()} …"

@@ -1,0 +1,91 @@
+"""Saved snapshots and checkpoints, run again, and what differs.
+
+A replay is a pure function of what was saved: the clock stands where it stood, nothing is written, and the same
+snapshots give the same bytes. A judge is not asked, for it would not give the same answer twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+
+from langgraph_scrum_master.blocking import off_loop, wait_for
+from langgraph_scrum_master.config import InjectionConfig
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.protocols import MemoryStore
+from langgraph_scrum_master.replay.borrowed import borrowed
+from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
+from langgraph_scrum_master.replay.material import Run, runs
+from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep
+from langgraph_scrum_master.replay.steps import Player
+from langgraph_scrum_master.scrum_master import ScrumMaster
+
+
+def replay(
+    source: str | Path | Iterable[object],
+    *,
+    scrum_master: ScrumMaster | None = None,
+    config: InjectionConfig | Mapping[str, Any] | None = None,
+    memory: MemoryStore | str | Path | None = None,
+    thread: str | None = None,
+) -> Replay:
+    """What the scrum master makes of saved states today.
+
+    `source` is a file of snapshots or messages, a folder of such files, a database of checkpoints with a `thread`,
+    `graph.get_state_history(config)`, or any snapshots and states. `scrum_master` brings detectors, sources and
+    settings of yours. A `config` replaces all settings; a mapping changes only those it names. What is not given is as
+    it was recorded. `memory` is only read: a folder is opened in a copy.
+    """
+    return wait_for(areplay(source, scrum_master=scrum_master, config=config, memory=memory, thread=thread))
+
+
+async def areplay(
+    source: str | Path | Iterable[object],
+    *,
+    scrum_master: ScrumMaster | None = None,
+    config: InjectionConfig | Mapping[str, Any] | None = None,
+    memory: MemoryStore | str | Path | None = None,
+    thread: str | None = None,
+) -> Replay:
+    """The same without blocking the event loop."""
+    steps: list[ReplayStep] = []
+    problems: list[Problem] = []
+    with ExitStack() as stack:
+        folder = borrowed(memory) if isinstance(memory, str | Path) else nullcontext(memory)
+        opened = await off_loop(stack.enter_context, folder)
+        player = Player(scrum_master=scrum_master, config=config, memory=opened)
+        found = runs(source, thread)
+        while (run := await off_loop(next, found, None)) is not None:
+            await _play(run, player, steps, problems)
+    return Replay(steps=tuple(steps), problems=tuple(problems))
+
+
+async def _play(run: Run, player: Player, steps: list[ReplayStep], problems: list[Problem]) -> None:
+    play = player.run(carried=run.carried)
+    snapshots = iter(run.snapshots)
+    while (placed := await off_loop(next, snapshots, None)) is not None:
+        try:
+            if placed.snapshot is None:
+                raise DecodeError(placed.problem)
+            steps.append(await play(placed.where, placed.snapshot))
+        except DecodeError as error:
+            problems.append(Problem(where=placed.where, error=str(error)))
+
+
+__all__ = [
+    "BudgetUse",
+    "Change",
+    "Considered",
+    "Difference",
+    "Problem",
+    "Replay",
+    "ReplayStep",
+    "StepDifference",
+    "against_recorded",
+    "areplay",
+    "borrowed",
+    "difference",
+    "replay",
+]

@@ -1,0 +1,111 @@
+"""What a replay gives: each step with all that was seen, considered, kept and dropped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master.model import ContextGap, DropReason, InjectionResult, RetrievedContext, freeze
+from langgraph_scrum_master.record.facts import Outcome, outcome
+
+Fate: TypeAlias = Literal["kept"] | DropReason
+"""What became of a context: the agent gets it, or why not."""
+
+StepOutcome: TypeAlias = Literal["silent"] | Outcome
+"""What a step comes to; silent where there is no gap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered(Plain):
+    """A context that a source offered, whole and with its scores, and what became of it."""
+
+    context: RetrievedContext
+    """As it was found: what the agent gets may be trimmed."""
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUse(Plain):
+    """What a text takes of what it may take."""
+
+    items: int
+    max_items: int
+    tokens: int
+    max_tokens: int
+    size: int
+    """In bytes."""
+    max_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayStep(Plain):
+    """One snapshot, looked at again."""
+
+    where: str
+    """The file, with the line, or the database that it is from."""
+    thread: str = ""
+    step: int = 0
+    at: str = ""
+    """What the clock said; empty if that is not known."""
+    speaker: str = ""
+    said: str = ""
+    """The newest message."""
+    gaps: tuple[ContextGap, ...] = ()
+    """All gaps that are not settled, the one that is served first."""
+    given_up: tuple[ContextGap, ...] = ()
+    """Gaps that were tried as often as they may be."""
+    queries: tuple[str, ...] = ()
+    """What the sources were asked."""
+    considered: tuple[Considered, ...] = ()
+    """All that the sources offered, best first."""
+    result: InjectionResult | None = None
+    budget: BudgetUse | None = None
+    config: dict[str, Any] = field(default_factory=dict, hash=False)
+    """The settings that it was replayed with."""
+    ran: bool = False
+    """Whether the scrum master looked at it then."""
+    recorded: InjectionResult | None = None
+    """What came of it then, if that is known; without its texts, where a checkpoint tells."""
+    unasked: tuple[str, ...] = ()
+    """Sources that were asked then and are not there now."""
+    failure: str = ""
+    """Why nothing could be observed."""
+
+    def __post_init__(self) -> None:
+        freeze(self, "gaps", "given_up", "queries", "considered", "unasked")
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """What it is known by in another replay of the same."""
+        return self.where, self.thread, self.step
+
+    @property
+    def outcome(self) -> StepOutcome:
+        """What it comes to."""
+        return "silent" if self.result is None else outcome(self.result)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(Plain):
+    """Something that could not be replayed; the rest was."""
+
+    where: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay(Plain):
+    """Snapshots, looked at again."""
+
+    steps: tuple[ReplayStep, ...]
+    problems: tuple[Problem, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, "steps", "problems")
+
+    @property
+    def outcomes(self) -> dict[StepOutcome, int]:
+        """How often it came to what."""
+        return dict(sorted(Counter(step.outcome for step in self.steps).items()))

@@ -1,0 +1,133 @@
+"""Assertions on gaps and results, which say what was found instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.history import waiting
+from langgraph_scrum_master.model import ContextGap, DropReason, InjectionResult, RetrievedContext
+from langgraph_scrum_master.record.facts import outcome
+from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.shapes import unwrapped
+
+T = TypeVar("T")
+
+
+def assert_gap(
+    found: object,
+    *,
+    agent: str | None = None,
+    reason: str | None = None,
+    about: str | None = None,
+    scrum_master: ScrumMaster | None = None,
+) -> ContextGap:
+    """The first gap of this agent, for this reason and with these words in what it needs.
+
+    `found` is a result, gaps, or a state, at which `scrum_master` looks, or a plain one.
+    """
+    __tracebackhide__ = True
+    gaps = _gaps(found, scrum_master)
+    for gap in gaps:
+        fits = (agent in (None, gap.agent), reason in (None, gap.reason), (about or "") in gap.context_query)
+        if all(fits):
+            return gap
+    wanted = _told(agent=agent, reason=reason, about=about)
+    raise AssertionError(f"no gap{wanted}; found: {_listed(map(_gap, gaps)) or 'no gap at all'}")
+
+
+def assert_no_gap(found: object, *, agent: str | None = None, scrum_master: ScrumMaster | None = None) -> None:
+    """Nobody lacks context, or this agent does not."""
+    __tracebackhide__ = True
+    gaps = [gap for gap in _gaps(found, scrum_master) if agent in (None, gap.agent)]
+    if gaps:
+        raise AssertionError(f"expected no gap{_told(agent=agent)}; found: {_listed(map(_gap, gaps))}")
+
+
+def assert_injected(
+    found: object, *, agent: str | None = None, containing: str | None = None, source: str | None = None
+) -> InjectionResult:
+    """The agent got context, with these words in its text, and from this source.
+
+    `found` is a result, or the state that a graph ended with.
+    """
+    __tracebackhide__ = True
+    result, text = _result(found)
+    if result is None:
+        raise AssertionError("nothing was injected: there was no gap")
+    if not result.injected:
+        raise AssertionError(f"nothing was injected: {outcome(result)} at {_gap(result.gap)}; {_dropped(result)}")
+    if agent not in (None, result.gap.agent):
+        raise AssertionError(f"context was given to {result.gap.agent!r}, not to {agent!r}")
+    if source is not None and source not in {context.source for context in result.contexts_retrieved}:
+        raise AssertionError(f"nothing was from {source!r}; found: {_listed(map(_context, result.contexts_retrieved))}")
+    if containing is not None and containing not in text:
+        gone = "" if text else " (a state holds no text that its agent has read: look at the result, or earlier)"
+        raise AssertionError(f"{containing!r} is not in the text{gone}: {text!r}; {_dropped(result)}")
+    return result
+
+
+def assert_abstained(found: object, *, because: DropReason | None = None) -> InjectionResult:
+    """There was a gap, and nothing was good enough for it; something was dropped for this reason."""
+    __tracebackhide__ = True
+    result, _ = _result(found)
+    if result is None:
+        raise AssertionError("nothing to abstain from: there was no gap")
+    if result.injected:
+        raise AssertionError(f"context was injected: {_listed(map(_context, result.contexts_retrieved))}")
+    if because is not None and because not in {each.why for each in result.dropped}:
+        raise AssertionError(f"nothing was dropped as {because!r}; {_dropped(result)}")
+    return result
+
+
+def _gaps(found: object, scrum_master: ScrumMaster | None) -> tuple[ContextGap, ...]:
+    if found is None:
+        return ()
+    if isinstance(found, InjectionResult):
+        return (found.gap, *found.pending)
+    if isinstance(found, ContextGap):
+        return (found,)
+    if isinstance(found, list | tuple) and all(isinstance(each, ContextGap) for each in found):
+        return tuple(found)
+    return (scrum_master or ScrumMaster()).detect(found)
+
+
+def _result(found: object) -> tuple[InjectionResult | None, str]:
+    """The result, and the text that the agent gets."""
+    if found is None or isinstance(found, InjectionResult):
+        return found, found.text if found is not None else ""
+    state, _ = unwrapped(found)
+    result = state.get("injection_result")
+    if isinstance(result, dict):
+        result = InjectionResult.from_dict(result)
+    if result is not None and not isinstance(result, InjectionResult):
+        raise DecodeError(f"expected a result, or a state that has one, got {found!r:.80}")
+    own = [payload for payload in waiting(state) if result is not None and payload["gap_id"] == result.gap.gap_id]
+    return result, str(own[0].get("text", "")) if own else ""
+
+
+def _told(**wanted: str | None) -> str:
+    told = ", ".join(f"{name} {value!r}" for name, value in wanted.items() if value is not None)
+    return f" with {told}" if told else ""
+
+
+def _gap(gap: ContextGap) -> str:
+    return f"{gap.agent} ({gap.reason}, {gap.confidence:.2f}, {', '.join(gap.indicators)}): {gap.context_query!r}"
+
+
+def _context(context: RetrievedContext) -> str:
+    return f"{context.source} {context.title or context.key!r} {context.relevance_score:.2f}"
+
+
+def _dropped(result: InjectionResult) -> str:
+    dropped = [
+        f"{each.source} {each.title or each.key!r} {each.relevance_score:.2f} {each.why}" for each in result.dropped
+    ]
+    failed = [f"{failure.source}: {failure.error}" for failure in result.failures]
+    told = _listed(dropped) or "nothing"
+    return f"dropped: {told}" + (f"; failed: {_listed(failed)}" if failed else "")
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "; ".join(items)

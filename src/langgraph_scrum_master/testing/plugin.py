@@ -1,0 +1,60 @@
+"""The pytest plugin: fixed clocks, memories, and snapshots as parametrised tests. Loads nothing heavy by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.memory.langgraph_store import StoreMemory
+    from langgraph_scrum_master.testing.fixed import FixedClock
+
+MARKER = "scrum_master_snapshots"
+CASE = "scrum_master_snapshot"
+UPDATE = "--scrum-master-update"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that stores results."""
+    group = parser.getgroup("scrum-master")
+    group.addoption(UPDATE, action="store_true", help="store what replayed snapshots give now as their results")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    told = f"{MARKER}(path): run the test for each snapshot of a file or folder beside it, given as `{CASE}`"
+    config.addinivalue_line("markers", told)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a marked test each snapshot of its file or folder."""
+    marker = metafunc.definition.get_closest_marker(MARKER)
+    if marker is None:
+        return
+    if CASE not in metafunc.fixturenames:
+        pytest.fail(f"{metafunc.definition.name} is marked {MARKER}, and must take {CASE!r}", pytrace=False)
+    from langgraph_scrum_master.testing.cases import cases
+
+    place = metafunc.definition.path.parent / Path(*marker.args)
+    found = list(cases(place, update=metafunc.config.getoption(UPDATE)))
+    if not found:
+        pytest.fail(f"{metafunc.definition.name}: there are no snapshots in {str(place)!r}", pytrace=False)
+    metafunc.parametrize(CASE, found, ids=[case.name for case in found])
+
+
+@pytest.fixture
+def scrum_master_clock() -> FixedClock:
+    """A clock that stands still until it is told to go on."""
+    from langgraph_scrum_master.testing.fixed import FixedClock
+
+    return FixedClock()
+
+
+@pytest.fixture
+def scrum_master_memory() -> StoreMemory:
+    """An empty memory that lives in the process."""
+    from langgraph_scrum_master.testing.fixed import a_memory
+
+    return a_memory()
