@@ -459,9 +459,12 @@ def joined(messages: Any, writes: Sequence[Any]) -> Any:
     return reduce(add_messages, writes, messages)
 
 
-@pytest.mark.filterwarnings("ignore:.*DeltaChannel")
+class Deltas(TypedDict):
+    messages: Annotated[list[Any], DeltaChannel(joined)]
+
+
 def test_messages_that_are_kept_in_deltas_are_told_and_replayed_from_the_graph(tmp_path: Path) -> None:
-    builder = StateGraph(TypedDict("Deltas", {"messages": Annotated[list[Any], DeltaChannel(joined)]}))
+    builder = StateGraph(Deltas)
     builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
     builder.add_edge(START, "dev")
     connection = sqlite3.connect(tmp_path / "c.db", check_same_thread=False)
