@@ -7,6 +7,7 @@ import typer
 from langgraph_scrum_master.cli.detect import detect
 from langgraph_scrum_master.cli.experience import experience
 from langgraph_scrum_master.cli.index import index, premortem, remember
+from langgraph_scrum_master.cli.inspect import inspect
 from langgraph_scrum_master.cli.memory import memory
 from langgraph_scrum_master.cli.replay import replay
 from langgraph_scrum_master.cli.run import run
@@ -24,6 +25,7 @@ app.command()(run)
 app.command()(detect)
 app.command()(snapshot)
 app.command()(replay)
+app.command()(inspect)
 app.add_typer(memory, name="memory")
 app.add_typer(index, name="index")
 app.command()(remember)
