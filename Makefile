@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format docs bench figures picture serve clean
+.PHONY: help setup run test browser lint format docs bench figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,12 @@ run: $(READY) ## watch a stuck agent get unstuck (no network, no keys)
 test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
 	$(BIN)/pytest
 	LANGGRAPH_STRICT_MSGPACK=true $(BIN)/pytest -m checkpoint
+
+browser: $(READY) ## test the inspector in a real browser, which is installed where it is missing and may be
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
+		echo "There is no Chromium, and it cannot be installed here: the browser tests are skipped."
+	$(BIN)/pytest -m browser
 
 lint: $(READY) ## check format, style, types, layers and that the documentation builds
 	$(BIN)/ruff format --check .
@@ -39,8 +45,9 @@ bench: $(READY) ## print the benchmarks' ratios
 figures: $(READY) ## run the benchmarks at full size and write docs/figures.md (takes a quarter of an hour)
 	@$(BIN)/python benchmarks/figures.py
 
-picture: $(READY) ## draw the picture of `make run` in the README
+picture: $(READY) ## draw the pictures of `make run` and of the inspector
 	$(BIN)/scrum-master run --svg docs/images/run.svg
+	PYTHONPATH=tests $(BIN)/python tests/screenshots.py
 
 serve: $(READY) ## serve the graphs with `langgraph dev` on loopback
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --host 127.0.0.1 --no-browser

@@ -151,6 +151,9 @@ class DecisionResult:
 
     decision: Decision
     similarity: float
+    strengths: dict[str, float] = field(default_factory=dict, hash=False)
+    """Why it was found, as of a `MemoryResult`."""
+    weighted_agreement: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,3 +190,6 @@ class PatternResult:
 
     pattern: CodePattern
     similarity: float
+    strengths: dict[str, float] = field(default_factory=dict, hash=False)
+    """Why it was found, as of a `MemoryResult`."""
+    weighted_agreement: float = 0.0

@@ -21,6 +21,7 @@ COMMANDS = {
     "detect": "detect",
     "snapshot": "snapshot",
     "replay": "replay",
+    "inspect": "inspect",
     "memory": "memory",
     "index": "index",
     "remember": "index",

@@ -71,7 +71,7 @@ def replay(
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
         shown, found = _compared(source, thread, chosen, against or (RECORDED if check else None), opened)
-    _show(shown, found, form)
+    _show(shown, found, form, _shown(source))
     if not shown.steps:
         raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")
     if check and (found or shown.problems):
@@ -144,14 +144,14 @@ def _settings(path: Path) -> Mapping[str, Any]:
     return {name: value for name, value in data.items() if name not in OTHERS}
 
 
-def _show(shown: Replay, found: Difference | None, form: Format) -> None:
+def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> None:
     if form == "json":
         data = {"schema": SCHEMA, **shown.to_dict()} | ({} if found is None else {"difference": found.to_dict()})
         typer.echo(json.dumps(data, indent=2))
     elif form == "html":
-        from langgraph_scrum_master.cli.page import page
+        from langgraph_scrum_master.cli.page import page, page_data
 
-        typer.echo(page(shown, found))
+        typer.echo(page(page_data(shown, title, found)))
     else:
         from langgraph_scrum_master.cli.replayed import print_replay
 

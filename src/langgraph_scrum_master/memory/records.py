@@ -189,7 +189,7 @@ class RecordMemory(ABC):
         """The decisions that pass the filter and fit the query best."""
         ranked = await self._ranked(("decision",), query, CANDIDATES if filters is None else EVERY)
         found = [
-            DecisionResult(decision=decision, similarity=match.score)
+            DecisionResult(decision=decision, similarity=match.score, **_why(match))
             for record, match in ranked
             if (decision := _decoded(Decision, record)) and (filters is None or filters.accepts(decision))
         ]
@@ -210,7 +210,7 @@ class RecordMemory(ABC):
         else:
             ranked = [Ranked(record, Match(1.0)) for record in await self.list_all("pattern")]
         found = [
-            PatternResult(pattern=pattern, similarity=match.score)
+            PatternResult(pattern=pattern, similarity=match.score, **_why(match))
             for record, match in ranked
             if (pattern := _decoded(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
         ]
@@ -269,6 +269,9 @@ def _result(record: Record, match: Match) -> MemoryResult:
         content=record.text,
         score=match.score,
         metadata={"kind": record.kind, **record.data},
-        strengths=dict(match.strengths),
-        weighted_agreement=match.agreement,
+        **_why(match),
     )
+
+
+def _why(match: Match) -> dict[str, Any]:
+    return {"strengths": dict(match.strengths), "weighted_agreement": match.agreement}

@@ -18,7 +18,7 @@ from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay.borrowed import borrowed
 from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
 from langgraph_scrum_master.replay.material import Run, runs
-from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep
+from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep, Said
 from langgraph_scrum_master.replay.steps import Player
 from langgraph_scrum_master.scrum_master import ScrumMaster
 
@@ -82,6 +82,7 @@ __all__ = [
     "Problem",
     "Replay",
     "ReplayStep",
+    "Said",
     "StepDifference",
     "against_recorded",
     "areplay",

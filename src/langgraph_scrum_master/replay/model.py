@@ -7,7 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from langgraph_scrum_master.codec import Plain
-from langgraph_scrum_master.model import ContextGap, DropReason, InjectionResult, RetrievedContext, freeze
+from langgraph_scrum_master.model import (
+    ContextGap,
+    CyclePattern,
+    DropReason,
+    InjectionResult,
+    RetrievedContext,
+    TurnKind,
+    freeze,
+)
 from langgraph_scrum_master.record.facts import Outcome, outcome
 
 Fate: TypeAlias = Literal["kept"] | DropReason
@@ -40,6 +48,24 @@ class BudgetUse(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Said(Plain):
+    """A turn, and to whom it handed the work, where its tool calls say so."""
+
+    id: str
+    agent: str
+    kind: TurnKind
+    text: str
+    tools: tuple[str, ...] = ()
+    """Tools that were called, by name."""
+    time: float | None = None
+    """Seconds since the epoch, where the message tells."""
+    handed_to: str = ""
+
+    def __post_init__(self) -> None:
+        freeze(self, "tools")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayStep(Plain):
     """One snapshot, looked at again."""
 
@@ -52,6 +78,9 @@ class ReplayStep(Plain):
     speaker: str = ""
     said: str = ""
     """The newest message."""
+    turns: tuple[Said, ...] = ()
+    """What was said since the step before, of the last 100 messages."""
+    cycles: tuple[CyclePattern, ...] = ()
     gaps: tuple[ContextGap, ...] = ()
     """All gaps that are not settled, the one that is served first."""
     given_up: tuple[ContextGap, ...] = ()
@@ -74,7 +103,7 @@ class ReplayStep(Plain):
     """Why nothing could be observed."""
 
     def __post_init__(self) -> None:
-        freeze(self, "gaps", "given_up", "queries", "considered", "unasked")
+        freeze(self, "turns", "cycles", "gaps", "given_up", "queries", "considered", "unasked")
 
     @property
     def place(self) -> tuple[str, str, int]:

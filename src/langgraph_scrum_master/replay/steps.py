@@ -9,12 +9,20 @@ from typing import Any, NamedTuple, TypeAlias
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.model import InjectionResult, Query, RetrievedContext, Snapshot, Turn, instant
-from langgraph_scrum_master.observe import Watcher
+from langgraph_scrum_master.model import (
+    InjectionResult,
+    Observation,
+    Query,
+    RetrievedContext,
+    Snapshot,
+    Turn,
+    instant,
+)
+from langgraph_scrum_master.observe import Watcher, cycle_analysis
 from langgraph_scrum_master.observe.turns import read_turns
 from langgraph_scrum_master.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.protocols import MemoryStore, Source, State
-from langgraph_scrum_master.replay.model import BudgetUse, Considered, Fate, ReplayStep
+from langgraph_scrum_master.replay.model import BudgetUse, Considered, Fate, ReplayStep, Said
 from langgraph_scrum_master.scrum_master import ScrumMaster
 from langgraph_scrum_master.state import STATE_KEYS
 
@@ -34,7 +42,7 @@ class Player:
 
     def run(self, *, carried: bool) -> Play:
         """Plays the snapshots of one run, one after the other."""
-        watcher, written = Watcher(), dict[str, dict[str, Any]]()
+        watcher, written, before = Watcher(), dict[str, dict[str, Any]](), dict[str, tuple[Turn, ...]]()
 
         async def play(where: str, snapshot: Snapshot) -> ReplayStep:
             ours = written.setdefault(snapshot.thread, {}) if carried else {}
@@ -47,7 +55,9 @@ class Player:
             result = await pipeline.serve(sighting, self._memory(), _unheard)
             update = pipeline.update(sighting, result)
             ours.update({key: update[key] for key in STATE_KEYS if key in update})
-            return _step(where, snapshot, sighting, result, heard, pipeline.config)
+            said = _said(sighting.observation, before.get(snapshot.thread, ()))
+            before[snapshot.thread] = sighting.observation.turns
+            return replace(_step(where, snapshot, sighting, result, heard, pipeline.config), turns=said)
 
         return play
 
@@ -145,6 +155,7 @@ def _step(
         at=snapshot.at,
         speaker=newest.agent if newest is not None else "",
         said=newest.text if newest is not None else "",
+        cycles=cycle_analysis(sighting.observation).patterns_found,
         gaps=sighting.gaps,
         given_up=sighting.given_up,
         queries=tuple(dict.fromkeys(heard.queries)),
@@ -157,6 +168,29 @@ def _step(
         unasked=tuple(name for name in snapshot.sources if name not in heard.sources),
         failure=sighting.failure,
     )
+
+
+def _said(observation: Observation, before: tuple[Turn, ...]) -> tuple[Said, ...]:
+    """The turns that came after those of the step before."""
+    handed_to = {(handoff.turn, handoff.source): handoff.target for handoff in observation.handoffs}
+    return tuple(
+        Said(
+            id=turn.id,
+            agent=turn.agent,
+            kind=turn.kind,
+            text=turn.text,
+            tools=tuple(call.name for call in turn.tool_calls),
+            time=turn.time,
+            handed_to=handed_to.get((turn.id, turn.agent), ""),
+        )
+        for turn in observation.turns[_overlap(before, observation.turns) :]
+    )
+
+
+def _overlap(before: tuple[Turn, ...], now: tuple[Turn, ...]) -> int:
+    """How many of the turns were there before; the oldest may be gone, and the same may be said again."""
+    old, new = [turn.id for turn in before], [turn.id for turn in now]
+    return next((len(old) - start for start in range(len(old)) if old[start:] == new[: len(old) - start]), 0)
 
 
 def _newest(sighting: Sighting) -> Turn | None:

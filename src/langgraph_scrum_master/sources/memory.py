@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import structlog
 
-from langgraph_scrum_master.memories import CodePattern, Decision, MemoryResult
+from langgraph_scrum_master.memories import Decision, DecisionResult, MemoryResult, PatternResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, State
 
@@ -40,18 +40,21 @@ class MemorySource:
 
     async def _decisions(self, query: Query) -> list[RetrievedContext]:
         found = await self._memory.search_decisions(query.text, k=query.k)
-        return [_decided(query, hit.decision, hit.similarity) for hit in found]
+        return [_decided(query, hit) for hit in found]
 
     async def _patterns(self, query: Query) -> list[RetrievedContext]:
         found = await self._memory.search_patterns(query.text, k=query.k)
-        return [_habit(query, hit.pattern, hit.similarity) for hit in found]
+        return [_habit(query, hit) for hit in found]
 
 
-def _decided(query: Query, decision: Decision, score: float) -> RetrievedContext:
+def _decided(query: Query, hit: DecisionResult) -> RetrievedContext:
+    decision = hit.decision
     return RetrievedContext(
         source="memory",
         content=decision.text,
-        relevance_score=score,
+        relevance_score=hit.similarity,
+        strengths=hit.strengths,
+        weighted_agreement=hit.weighted_agreement,
         metadata={"kind": "decision", "agent": decision.agent_type, "type": decision.decision_type},
         retrieved_at=query.now,
         key=decision.id,
@@ -60,11 +63,14 @@ def _decided(query: Query, decision: Decision, score: float) -> RetrievedContext
     )
 
 
-def _habit(query: Query, pattern: CodePattern, score: float) -> RetrievedContext:
+def _habit(query: Query, hit: PatternResult) -> RetrievedContext:
+    pattern = hit.pattern
     return RetrievedContext(
         source="memory",
         content=pattern.text,
-        relevance_score=score,
+        relevance_score=hit.similarity,
+        strengths=hit.strengths,
+        weighted_agreement=hit.weighted_agreement,
         metadata={"kind": "pattern", "type": pattern.pattern_type},
         retrieved_at=query.now,
         key=pattern.id,

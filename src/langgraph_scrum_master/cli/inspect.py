@@ -1,0 +1,141 @@
+"""`scrum-master inspect`"""
+
+from __future__ import annotations
+
+import json
+import webbrowser
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from langgraph_scrum_master.cli.memory import Embedder, Namespace
+from langgraph_scrum_master.cli.replay import Source, Thread, list_threads, logs_aside
+from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+
+
+def inspect(
+    source: Source,
+    thread: Thread = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("inspector.html"),
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve it on loopback instead, renewed as the source grows.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="For --serve; 0 takes a free one.")] = 0,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+) -> None:
+    """Show a run as a page: turns by agent, gaps, cycles, and for each injection why it was what it was.
+
+    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory.
+    """
+    from langgraph_scrum_master.replay import borrowed
+    from langgraph_scrum_master.replay.checkpoints import is_database
+
+    if thread is None and is_database(source):
+        list_threads(source, as_json=False)
+        return
+    lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
+    with logs_aside(), lent as opened:
+
+        def look() -> dict[str, Any]:
+            return _looked_at(source, thread, opened, live=serve)
+
+        if serve:
+            _serve(look, port, show)
+        else:
+            _write(look(), output, show)
+
+
+def _looked_at(source: str, thread: str | None, memory: Any, live: bool) -> dict[str, Any]:
+    from langgraph_scrum_master.cli.page import page_data
+    from langgraph_scrum_master.replay import replay
+
+    with Console(stderr=True).status("Replaying …"):
+        shown = replay(source, memory=memory, thread=thread)
+    name = Path(source).name if "://" not in source else source.split("://", 1)[0]
+    if not shown.steps and not live:
+        raise DecodeError(f"there is nothing to inspect in {name!r}")
+    return page_data(shown, f"{name} {thread or ''}".strip(), live=live)
+
+
+def _write(data: dict[str, Any], output: Path, show: bool) -> None:
+    from langgraph_scrum_master.cli.page import page
+
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(page(data), encoding="utf-8")
+    except OSError as error:
+        raise ScrumMasterError(f"cannot write {str(output)!r}: {error.strerror}") from error
+    typer.echo(str(output))
+    if show:
+        webbrowser.open(output.resolve().as_uri())
+
+
+def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool) -> None:
+    try:
+        server = server_for(look, port)
+    except OSError as error:
+        raise ScrumMasterError(f"cannot serve on port {port}: {error.strerror}; --port 0 takes a free one") from error
+    address = f"http://127.0.0.1:{server.server_port}/"
+    typer.echo(f"{address} (stop with Ctrl-C)")
+    if show:
+        webbrowser.open(address)
+    with server:
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            typer.echo("Stopped.")
+
+
+def server_for(look: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPServer:
+    """A server on loopback with the page at `/`, and at `/data` what it shows, looked at anew each time."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            # Another site's page must not read it by a name of its own that leads here.
+            if self.headers.get("Host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+                self._answer(403, "text/plain", "only for this machine")
+            elif self.path == "/":
+                self._look("text/html", _page)
+            elif self.path == "/data":
+                self._look("application/json", json.dumps)
+            else:
+                self._answer(404, "text/plain", "there is / and /data")
+
+        def _look(self, kind: str, form: Callable[[dict[str, Any]], str]) -> None:
+            try:
+                data = look()
+            except ScrumMasterError as error:
+                self._answer(503, "text/plain", str(error))
+                return
+            if self.headers.get("If-None-Match") == data["digest"]:
+                self._answer(304, kind, "")
+            else:
+                self._answer(200, kind, form(data))
+
+        def _answer(self, status: int, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.send_header("Cache-Control", "no-store")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing: the page asks every other second."""
+
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+def _page(data: dict[str, Any]) -> str:
+    from langgraph_scrum_master.cli.page import page
+
+    return page(data)

@@ -1,0 +1,54 @@
+"""Runs to look at: a question that was answered from the state, and a team that goes round in circles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from langgraph_scrum_master.cli.page import page, page_data
+from langgraph_scrum_master.model import Snapshot
+from langgraph_scrum_master.record.files import write_snapshots
+from langgraph_scrum_master.replay import replay
+
+SCRIPT = "</script><script>document.title = 'attacked'</script><img src=x onerror=\"document.title = 'attacked'\">"
+
+
+def messages() -> list[dict[str, Any]]:
+    """A conversation of three agents; the developer asks, and then the same is said again and again."""
+    told = [
+        ("user", "Refund customers whose order was cancelled."),
+        ("analyst", f"Refunds are due within 14 days. {SCRIPT}"),
+        ("dev", "Which queue do refunds go to?"),
+        ("analyst", "I will ask around."),
+        *[("dev", "I will run the refund job again."), ("tester", "The refund job fails with the same error.")] * 4,
+    ]
+    return [
+        {"role": "user" if name == "user" else "assistant", "name": name, "content": text, "id": f"m{i}"}
+        for i, (name, text) in enumerate(told)
+    ]
+
+
+def snapshots() -> list[Snapshot]:
+    """The state after each message."""
+    decisions = [
+        {"agent": "architect", "summary": "Refunds go to the queue refunds-v2."},
+        {"agent": "architect", "summary": "The landing page has a teal header."},
+    ]
+    said = messages()
+    return [
+        Snapshot(state={"messages": said[:end], "decisions": decisions}, step=end) for end in range(1, len(said) + 1)
+    ]
+
+
+def write_run(folder: Path) -> Path:
+    """The states as a file of snapshots."""
+    path = folder / "run.jsonl"
+    write_snapshots(path, snapshots())
+    return path
+
+
+def written_page(folder: Path) -> Path:
+    """The page that shows the run."""
+    path = folder / "inspector.html"
+    path.write_text(page(page_data(replay(write_run(folder)), "run.jsonl")), encoding="utf-8")
+    return path
