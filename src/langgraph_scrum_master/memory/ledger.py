@@ -22,6 +22,7 @@ from langgraph_scrum_master.memory.lexicon import Lexicon
 from langgraph_scrum_master.memory.links import Links
 from langgraph_scrum_master.memory.modelled import Modelled
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, created_of, session_of
+from langgraph_scrum_master.memory.vectors import Vectors
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
 from langgraph_scrum_master.rank.features import Array, Features
@@ -77,6 +78,7 @@ class Ledger:
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
         self.modelled = Modelled(self._db)
+        self.vectors = Vectors(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
@@ -123,6 +125,16 @@ class Ledger:
         """Note that it is."""
         self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
         self._db.execute("DELETE FROM unfinished")
+
+    @property
+    def embedder(self) -> str | None:
+        """What made its vectors, if that was noted."""
+        found = self._db.one("SELECT value FROM tally WHERE name = 'embedder'")
+        return found[0] if found else None
+
+    def note_embedder(self, name: str) -> None:
+        """Keep what makes its vectors."""
+        self._db.execute("INSERT OR REPLACE INTO tally VALUES ('embedder', ?)", (name,))
 
     @property
     def size(self) -> int:
@@ -450,7 +462,7 @@ class Ledger:
     def _load(self) -> None:
         self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
         for name, value in self._db.execute("SELECT name, value FROM tally"):
-            if name == "complete":
+            if name in ("complete", "embedder"):
                 continue
             if name == "kinds":
                 self._kinds = json.loads(value)
