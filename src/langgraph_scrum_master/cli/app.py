@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import typer
 
 from langgraph_scrum_master.cli.detect import detect
 from langgraph_scrum_master.cli.experience import experience
+from langgraph_scrum_master.cli.hook import hook
 from langgraph_scrum_master.cli.index import index, premortem, remember
+from langgraph_scrum_master.cli.mcp import mcp
 from langgraph_scrum_master.cli.memory import memory
 from langgraph_scrum_master.cli.run import run
 from langgraph_scrum_master.cli.version import version
@@ -25,6 +29,8 @@ app.add_typer(index, name="index")
 app.command()(remember)
 app.add_typer(experience, name="experience")
 app.command()(premortem)
+app.add_typer(hook, name="hook")
+app.command()(mcp)
 app.command()(version)
 
 
@@ -32,6 +38,9 @@ def main() -> None:
     """Run the command; what goes wrong in a way we know is told in one line, with exit code 2."""
     try:
         app()
+    except SystemExit as end:
+        # A coding agent takes a hook's 2 as an order to stop; an option misspelt in its settings is none.
+        raise SystemExit(1 if end.code == 2 and sys.argv[1:2] == ["hook"] else end.code) from None
     except ScrumMasterError as error:
         typer.echo(f"scrum-master: {error}", err=True)
         raise SystemExit(2) from None

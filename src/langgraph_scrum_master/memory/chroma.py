@@ -99,6 +99,11 @@ class ChromaMemory(RecordMemory):
         where = str(self._path) if self._path else "client" if self._realm == "shared" else "in process"
         return f"ChromaMemory({where}, namespace={self._namespace!r})"
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything to open: False for a folder, or a namespace in it, that nobody has used yet."""
+        return self._ledger_path is None or self._ledger_path.exists() or not self._absent_from_chroma()
+
     async def open(self) -> None:
         """Load what the first use would load: Chroma, the embedder, the ledger."""
         if self._ledger is None:
@@ -384,10 +389,9 @@ class ChromaMemory(RecordMemory):
     def _opened_ledger(self) -> Ledger:
         from langgraph_scrum_master.memory.ledger import LEAVING, PENDING, Ledger
 
-        path = None
-        if self._path is not None:
-            self._path.mkdir(parents=True, exist_ok=True)
-            path = self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3"
+        path = self._ledger_path
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         self._ledger = ledger = Ledger(path)
         try:
             if pending := ledger.unsettled(PENDING):
@@ -412,6 +416,10 @@ class ChromaMemory(RecordMemory):
             self._ledger = None
             raise
         return ledger
+
+    @property
+    def _ledger_path(self) -> Path | None:
+        return self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3" if self._path else None
 
     def _absent_from_chroma(self) -> bool:
         """Whether the folder's Chroma surely has nothing of this namespace, as can be told without loading it."""

@@ -55,6 +55,7 @@ CREATE TABLE IF NOT EXISTS unfinished(
     kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, state INTEGER NOT NULL)
 """
 _TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
+"""In the order in which they are made."""
 
 
 class Row(NamedTuple):
@@ -91,15 +92,19 @@ class Ledger:
             self._db.execute("PRAGMA synchronous = NORMAL")
             if self._db.one("PRAGMA user_version")[0] != VERSION:
                 self._make_anew()
-            self._db.run(
-                _SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}"
-            )
+            # Not unless it must be, for that is a write: who only reads need not wait for who writes.
+            if self._db.one("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLES[-1],)) is None:
+                self._db.run(_SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA)
             self._load()
 
     def _make_anew(self) -> None:
         """Let go of all but what a ledger of another version had not settled with Chroma."""
-        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute("BEGIN IMMEDIATE")
+        # Another process may have been faster.
+        if self._db.one("PRAGMA user_version")[0] == VERSION:
+            self._db.execute("ROLLBACK")
+            return
+        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute(_UNFINISHED)
         if columns.issuperset(("kind", "key", "text", "data", "state")):
             self._db.execute(

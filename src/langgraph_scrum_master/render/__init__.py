@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph_scrum_master.render.framed import framed
+from langgraph_scrum_master.render.framed import enclosed, framed
 from langgraph_scrum_master.render.markdown import HEADINGS, TITLE, line, markdown
 
-__all__ = ["HEADINGS", "TITLE", "framed", "line", "markdown"]
+__all__ = ["HEADINGS", "TITLE", "enclosed", "framed", "line", "markdown"]
