@@ -9,9 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli.show import gap_panel
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.scrum_master import ScrumMaster
 
 
 def detect(
@@ -25,6 +23,9 @@ def detect(
     The state is what a graph holds: `messages` as LangChain or OpenAI writes them, and any of the keys that the scrum
     master reads. The environment's SCRUM_MASTER_* variables hold here too.
     """
+    from langgraph_scrum_master.cli.show import gap_panel
+    from langgraph_scrum_master.scrum_master import ScrumMaster
+
     gaps = ScrumMaster.from_env().detect(_read(state))
     if as_json:
         typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))

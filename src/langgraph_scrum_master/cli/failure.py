@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langgraph_scrum_master.learned import Domain
 from langgraph_scrum_master.shapes import dict_of, items_of
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.learned import Domain
 
 LOOKED_AT = 10_000
 """Characters of a command, the first, and of an answer, the last, that are looked at."""
@@ -52,10 +54,11 @@ _LOOKING = re.compile(
     r"|touch|set|git (?:status|log|diff|show|grep|branch|rev-parse|ls-files|blame|add|stash|checkout))(?:\s|$)"
 )
 _WRAPPER = re.compile(
-    r"(?:(?:[A-Za-z_]\w*=\S*|sudo|env|time|nohup|exec|npx|bunx|pnpx|uvx|timeout (?:-\S+ )*\S+|nice(?: -n \S+)?"
-    r"|(?:uv|poetry|pdm|hatch|pipenv|rye) run(?: --?\S+)*|bundle exec|pnpm exec|yarn exec|python[\d.]* (?:-[IuX]\S* )*-m"
+    r"^(?:(?:[A-Za-z_]\w*=\S*|sudo|env|time|nohup|exec|npx|bunx|pnpx|uvx|timeout (?:-\S+ )*\S+|nice(?: -n \S+)?"
+    r"|(?:uv|poetry|pdm|hatch|pipenv|rye) run(?: --?\S+)*|(?:bundle|pnpm|yarn) exec|python[\d.]* (?:-[IuX]\S* )*-m"
     r"|docker compose (?:run|exec)(?: -\S+)* \S+|docker (?:run|exec)(?: -\S+)* \S+)\s+)+"
 )
+_FOLDER = re.compile(r"^[^\s=]*/")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\s*\1\b", re.S | re.M)
 _BETWEEN = re.compile(r"\s*(?:&&|\|\||[;\n|&(){}])\s*")
@@ -65,8 +68,8 @@ _RUNS: tuple[Domain, ...] = ("security", "performance", "documentation", "testin
 
 _SAID = re.compile(
     r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b(?!.*\bfixed\b)|^FAILED\b|\bFAILED \("
-    r"|^--- FAIL|^FAIL\b|test result: FAILED|BUILD FAIL(?:ED|URE)|\berror(?:\[E\d+\]| TS\d+)?:|npm ERR!|\*\*\* \[.*\] Error \d"
-    r"|^Traceback \(most recent call last\)",
+    r"|^--- FAIL|^FAIL\b|test result: FAILED|BUILD FAIL(?:ED|URE)|\berror(?:\[E\d+\]| TS\d+)?:"
+    r"|\*\*\* \[.*\] Error \d",
     re.M,
 )
 _BROKEN = re.compile(r"^Traceback \(most recent call last\)|: command not found$|^(?:fatal|error): |^npm ERR!", re.M)
@@ -82,34 +85,28 @@ def failed_in(event: Mapping[str, Any]) -> Domain | None:
     """
     given = dict_of(event.get("tool_input"))
     command = given.get("command")
-    domain = _domain(command) if isinstance(command, str) else _reached(str(event.get("tool_name")), given)
-    return domain if domain and _failed(event, domain) else None
-
-
-def _domain(command: str) -> Domain | None:
-    """Of the last part of a command that is known; of one that only looks, none."""
-    simple = [_WRAPPER.sub("", part, count=1) if _WRAPPER.match(part) else part for part in _parts(command)]
-    told = [part for part in simple if not _LOOKING.match(part)]
-    known = [domain for part in told if (domain := _known(part))]
-    return known[-1] if known else "debugging" if told else None
+    if not isinstance(command, str):
+        reaches_out = str(event.get("tool_name")).startswith("mcp__") or isinstance(given.get("url"), str)
+        # An agent's slips with files count for nothing.
+        return "integration" if reaches_out and _failed(event, None) else None
+    parts = [part for part in _parts(command) if not _LOOKING.match(part)]
+    known = next((domain for part in reversed(parts) if (domain := _known(part))), None)
+    return (known or "debugging") if parts and _failed(event, known) else None
 
 
 def _parts(command: str) -> Iterator[str]:
+    """The simple commands of a command, without what is put before them."""
     bare = _QUOTED.sub("''", _HERE.sub("", command[:LOOKED_AT].replace("\\\n", " ")))
-    return (part.removeprefix("./").strip() for part in _BETWEEN.split(bare) if part.strip("'\" \t<>0123456789"))
+    for part in _BETWEEN.split(bare):
+        if part.strip("'\" \t<>0123456789"):
+            yield _FOLDER.sub("", _WRAPPER.sub("", _FOLDER.sub("", part.strip()), count=1))
 
 
 def _known(part: str) -> Domain | None:
-    name = re.sub(r"^\S*/", "", part)
-    return next((domain for domain, pattern in _TABLE if pattern.match(name)), None)
+    return next((domain for domain, pattern in _TABLE if pattern.match(part)), None)
 
 
-def _reached(tool: str, given: Mapping[str, Any]) -> Domain | None:
-    """Integration, for what reaches out; the agent's slips with files count for nothing."""
-    return "integration" if tool.startswith("mcp__") or isinstance(given.get("url"), str) else None
-
-
-def _failed(event: Mapping[str, Any], domain: Domain) -> bool:
+def _failed(event: Mapping[str, Any], known: Domain | None) -> bool:
     if _is_failure(event):
         return not event.get("is_interrupt") and not _STOPPED.search(_text(event.get("error"))[:1000])
     response = event.get("tool_response")
@@ -117,11 +114,12 @@ def _failed(event: Mapping[str, Any], domain: Domain) -> bool:
     if fields.get("interrupted"):
         return False
     said = _text(response)[-LOOKED_AT:]
-    return _flagged(fields) or bool((_SAID if domain in _RUNS else _BROKEN).search(said))
+    return _flagged(fields) or bool(_BROKEN.search(said) or (known in _RUNS and _SAID.search(said)))
 
 
 def _is_failure(event: Mapping[str, Any]) -> bool:
-    return event.get("hook_event_name") == "PostToolUseFailure" or "tool_response" not in event
+    name = event.get("hook_event_name")
+    return name == "PostToolUseFailure" or (not name and "error" in event)
 
 
 def _flagged(fields: Mapping[str, Any]) -> bool:

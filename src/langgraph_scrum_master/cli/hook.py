@@ -6,6 +6,7 @@ host: whatever goes wrong, or takes too long, it prints nothing, logs to standar
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -20,11 +21,11 @@ import typer
 
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import Embedder
-from langgraph_scrum_master.config import ENV_PREFIX
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.shapes import text_of
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.learned import Domain
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
 hook = typer.Typer(no_args_is_help=True, help="Answer a coding agent's hook: its JSON on stdin, context on stdout.")
@@ -34,20 +35,20 @@ PLACE = Path(".scrum-master", "memory")
 
 MemoryFolder = Annotated[
     Path | None,
-    typer.Option("--memory", metavar="FOLDER", envvar=f"{ENV_PREFIX}MEMORY_PATH", help=f"The memory; else {PLACE}."),
+    typer.Option("--memory", metavar="FOLDER", envvar="SCRUM_MASTER_MEMORY_PATH", help=f"The memory; else {PLACE}."),
 ]
-Whose = Annotated[str, typer.Option("--namespace", envvar=f"{ENV_PREFIX}NAMESPACE", help="Whose memory.")]
+Whose = Annotated[str, typer.Option("--namespace", envvar="SCRUM_MASTER_NAMESPACE", help="Whose memory.")]
 Seconds = Annotated[float, typer.Option("--deadline", help="Seconds from start to end; then it is silent.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """What the host told, and what it is answered from."""
+    """What the host told, and where to look."""
 
     event: Mapping[str, Any]
-    memory: ChromaMemory
     folder: Path
     namespace: str
+    embedder: str
     seconds: float
     """That are left."""
 
@@ -55,6 +56,16 @@ class Called:
     def session(self) -> str:
         """The host's session."""
         return text_of(self.event.get("session_id"))
+
+    def memory(self) -> ChromaMemory:
+        """The project's memory. One that is not there is not made: a hook leaves nothing where nothing was."""
+        from langgraph_scrum_master.memory.chroma import ChromaMemory
+
+        log_to_stderr()
+        memory = ChromaMemory(self.folder, namespace=self.namespace, embedder=self.embedder)
+        if not memory.begun:
+            raise DecodeError(f"{memory!r} is not there: fill it, or give its folder with --memory")
+        return memory
 
 
 Answer: TypeAlias = Callable[[Called], Coroutine[Any, Any, str]]
@@ -90,7 +101,7 @@ async def _for_prompt(called: Called) -> str:
         raise DecodeError(f"the event must have a text 'prompt', got {called.event.get('prompt')!r:.80}")
     close = PROMPT_BUDGET["high_relevance"] - estimate_tokens(enclosed(""))
     pipeline = InjectionPipeline(
-        called.memory,
+        called.memory(),
         budget=TokenBudget(**{**PROMPT_BUDGET, "high_relevance": close}),
         # So that there is time left to tell what was found if something is late.
         deadline=called.seconds / 2,
@@ -102,64 +113,73 @@ async def _for_prompt(called: Called) -> str:
 
 async def _for_failure(called: Called) -> str:
     from langgraph_scrum_master.cli.failure import failed_in
+
+    domain = failed_in(called.event)
+    # As after most tool calls: nothing more is loaded.
+    return await _warning(called, domain) if domain else ""
+
+
+async def _warning(called: Called, domain: Domain) -> str:
     from langgraph_scrum_master.cli.told import Told
     from langgraph_scrum_master.memory.searcher import experiences_on
     from langgraph_scrum_master.render import enclosed
 
-    domain = failed_in(called.event)
-    if domain is None or not called.memory.beside(experiences_on("full")).begun:
+    memory = called.memory()
+    if not memory.beside(experiences_on("full")).begun:
         return ""
     told = Told(called.folder, called.namespace)
     if told.knows(called.session):
         return ""
-    text = await _premortem(called, domain)
+    text = await _premortem(memory, domain, called.seconds)
     return enclosed(text) if text and told.first(called.session) else ""
 
 
-async def _premortem(called: Called, domain: str) -> str:
+async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> str:
     from langgraph_scrum_master.doors.context_assembler import ContextAssembler
     from langgraph_scrum_master.memory.searcher import Searcher, experiences_on
     from langgraph_scrum_master.pipeline import opened
 
-    searcher = Searcher(called.memory)
     # Asked all at once, each shelf would load the embedder.
-    await opened(searcher.shelf(experiences_on("full")), called.seconds)
-    found = await ContextAssembler(searcher, deadline=called.seconds / 2).get_premortem_context(domain)
+    await opened(memory.beside(experiences_on("full")), seconds)
+    found = await ContextAssembler(Searcher(memory), deadline=seconds / 2).get_premortem_context(domain)
     return found.markdown
 
 
 def _answer(name: str, answer: Answer, memory: Path | None, namespace: str, embedder: str, deadline: float) -> None:
     """Print what there is to say at the event. Whatever goes wrong is logged, and the host goes on."""
-    import structlog
-
-    log_to_stderr()
-    logger = structlog.get_logger("langgraph_scrum_master")
     # What was computed so far is about what has passed since the process was started.
     seconds = max(0.1, deadline - time.process_time())
     said: list[str] = []
 
     def work() -> None:
         try:
-            import asyncio
-
             event = _event()
-            if text := asyncio.run(answer(_called(event, memory, namespace, embedder, seconds))):
+            folder = memory or Path(text_of(event.get("cwd"))) / PLACE
+            called = Called(event=event, folder=folder, namespace=namespace, embedder=embedder, seconds=seconds)
+            if text := asyncio.run(answer(called)):
                 told = {"hookEventName": text_of(event.get("hook_event_name")) or name, "additionalContext": text}
                 said.append(json.dumps({"hookSpecificOutput": told}))
         # Anything may be wrong with a memory, and nothing of that is the host's concern.
         except Exception as error:
-            logger.warning("hook.failed", hook=name, error=f"{type(error).__name__}: {error}")
+            _log("hook.failed", hook=name, error=f"{type(error).__name__}: {error}")
 
     thread = threading.Thread(target=work, name="scrum-master-hook", daemon=True)
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        logger.warning("hook.timed_out", hook=name, deadline=deadline)
-        sys.stderr.flush()
+        _log("hook.timed_out", hook=name, deadline=deadline)
         # The thread may hang where no interpreter can end in an orderly way.
         os._exit(0)
     for line in said:
         typer.echo(line)
+
+
+def _log(event: str, **facts: Any) -> None:
+    import structlog
+
+    log_to_stderr()
+    structlog.get_logger("langgraph_scrum_master").warning(event, **facts)
+    sys.stderr.flush()
 
 
 def _event() -> Mapping[str, Any]:
@@ -170,14 +190,3 @@ def _event() -> Mapping[str, Any]:
     if not isinstance(event, dict):
         raise DecodeError(f"the event on standard input must be a JSON object, got {event!r:.80}")
     return event
-
-
-def _called(event: Mapping[str, Any], given: Path | None, namespace: str, embedder: str, seconds: float) -> Called:
-    from langgraph_scrum_master.memory.chroma import ChromaMemory
-
-    folder = given or Path(text_of(event.get("cwd"))) / PLACE
-    memory = ChromaMemory(folder, namespace=namespace, embedder=embedder)
-    # One that is not there is not made: a hook leaves nothing behind in a project without a memory.
-    if not memory.begun:
-        raise DecodeError(f"{memory!r} is not there: fill it, or give its folder with --memory")
-    return Called(event=event, memory=memory, folder=folder, namespace=namespace, seconds=seconds)
