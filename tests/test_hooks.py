@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from builders import DECISION, QUESTION
-from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher
+from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher, Value
 from langgraph_scrum_master.cli.told import Told
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -110,6 +110,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ChromaMemory(folder, namespace="other"), "Idempotency keys are kept in Cassandra, says the other team."
         )
         await Searcher(ChromaMemory(folder)).keep_experience(FLAKY)
+        principle = Value(axis="full", text="Read the error before you change code", cluster_id="1")
+        await ChromaMemory(folder).beside("values").store_many([principle.kept()])
 
     asyncio.run(work())
     return root

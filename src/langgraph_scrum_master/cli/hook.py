@@ -142,7 +142,8 @@ async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> st
     # Asked all at once, each shelf would load the embedder.
     await opened(memory.beside(experiences_on("full")), seconds)
     found = await ContextAssembler(Searcher(memory), deadline=seconds / 2).get_premortem_context(domain)
-    return found.markdown
+    # Principles alone are no warning.
+    return found.markdown if "experience" in found.sources_used else ""
 
 
 def _answer(name: str, answer: Answer, memory: Path | None, namespace: str, embedder: str, deadline: float) -> None:

@@ -15,7 +15,7 @@ def mcp(memory: MemoryFolder = None, namespace: Whose = "default", embedder: Emb
     try:
         from langgraph_scrum_master.doors.mcp_server import mcp_server
     except ModuleNotFoundError as error:
-        raise ConfigError(f"the server needs {error.name!r}: pip install 'langgraph-scrum-master[mcp]'") from error
+        raise ConfigError("the server needs the extra 'mcp': pip install 'langgraph-scrum-master[mcp]'") from error
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     log_to_stderr()

@@ -14,8 +14,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from langgraph_scrum_master.doors.context_assembler import ContextAssembler
-from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.doors.context_assembler import ContextAssembler, FormattedContext
+from langgraph_scrum_master.errors import ScrumMasterError, StoreError
 from langgraph_scrum_master.learned import (
     Axis,
     ContextItem,
@@ -95,7 +95,7 @@ class Tools:
         """All that serves a question or task, from several sources, as one Markdown text. Ask before you start."""
         types = get_args(Found) if context_types is None else context_types
         found = await self._assembler.assemble_context(query, types, limit, max_tokens)
-        return enclosed(found.markdown) if found.markdown else NOTHING
+        return _told(found)
 
     async def premortem(
         self,
@@ -107,7 +107,7 @@ class Tools:
         """What went wrong before in a kind of work: failures, surprises, root causes, principles. Ask before risky work
         and after a first failure."""
         found = await self._assembler.get_premortem_context(domain, strategy, limit, max_tokens)
-        return enclosed(found.markdown) if found.markdown else NOTHING
+        return _told(found)
 
     async def search(
         self,
@@ -220,6 +220,15 @@ class Tools:
             if domain in (None, each.domain) and not (only_open and each.outcome_status)
         ]
         return [_harmless(each.to_dict()) for each in kept[:limit]]
+
+
+def _told(found: FormattedContext) -> str:
+    """What was assembled, as data, and what could not be asked."""
+    failed = "; ".join(f"{failure.source}: {failure.error}" for failure in found.failures)
+    if failed and not found.markdown:
+        raise StoreError(f"nothing could be looked up: {failed}")
+    told = enclosed(found.markdown) if found.markdown else NOTHING
+    return f"{told}\nLeft out: {failed}" if failed else told
 
 
 def _shown(item: ContextItem) -> dict[str, Any]:
