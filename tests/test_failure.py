@@ -81,6 +81,7 @@ def test_looking_something_up_is_no_failure(command: str) -> None:
             "error": "x",
         },
         {"hook_event_name": "PostToolUseFailure", "tool_name": "Read", "tool_input": {"file_path": "a"}, "error": "no"},
+        {"tool_name": "mcp__scrum-master__search", "tool_input": {"query": ""}, "error": "query must be a text"},
         {},
         {"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "pytest"}},
         {"tool_input": None, "tool_response": 7},

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from builders import DECISION, QUESTION
+from builders import DECISION, QUESTION, json_blocks
 from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher, Value
 from langgraph_scrum_master.cli.told import Told
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -285,6 +285,34 @@ def test_sessions_are_known_again_up_to_a_limit_and_apart_by_namespace(
     assert [told.first(f"s{i}") for i in range(5)] == [True] * 5
     assert not told.knows("s")
     assert told.knows("s0")
+
+
+def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> None:
+    settings, _ = json_blocks("coding-agents.md")
+    handlers = {name: group["hooks"][0] for name, (group,) in settings["hooks"].items()}
+    environment = {"CLAUDE_PROJECT_DIR": str(project), "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
+    response = {"stdout": "1 failed, 2 passed", "stderr": "", "interrupted": False}
+    events = {
+        "UserPromptSubmit": a_prompt(),
+        "PostToolUseFailure": a_failure(session_id="d1"),
+        "PostToolUse": a_failure(session_id="d2", hook_event_name="PostToolUse", tool_response=response),
+    }
+
+    assert handlers.keys() == events.keys()
+    for name, handler in handlers.items():
+        told = json.dumps(events[name])
+        command = f"{handler['command']} --deadline 60"
+        done = subprocess.run(
+            command,
+            shell=True,
+            capture_output=True,
+            text=True,
+            check=True,
+            input=told,
+            env={**os.environ, **environment},
+        )
+        assert handler["type"] == "command"
+        assert json.loads(done.stdout)["hookSpecificOutput"]["hookEventName"] == name
 
 
 @pytest.fixture(scope="module")

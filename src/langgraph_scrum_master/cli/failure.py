@@ -58,6 +58,7 @@ _WRAPPER = re.compile(
     r"|(?:uv|poetry|pdm|hatch|pipenv|rye) run(?: --?\S+)*|(?:bundle|pnpm|yarn) exec|python[\d.]* (?:-[IuX]\S* )*-m"
     r"|docker compose (?:run|exec)(?: -\S+)* \S+|docker (?:run|exec)(?: -\S+)* \S+)\s+)+"
 )
+_OTHERS = re.compile(r"mcp__(?!scrum-master__)")
 _FOLDER = re.compile(r"^[^\s=]*/")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
 _HERE = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\s*\1\b", re.S | re.M)
@@ -86,8 +87,8 @@ def failed_in(event: Mapping[str, Any]) -> Domain | None:
     given = dict_of(event.get("tool_input"))
     command = given.get("command")
     if not isinstance(command, str):
-        reaches_out = str(event.get("tool_name")).startswith("mcp__") or isinstance(given.get("url"), str)
-        # An agent's slips with files count for nothing.
+        # An agent's slips with files, or with our own tools, count for nothing.
+        reaches_out = _OTHERS.match(str(event.get("tool_name"))) or isinstance(given.get("url"), str)
         return "integration" if reaches_out and _failed(event, None) else None
     parts = [part for part in _parts(command) if not _LOOKING.match(part)]
     known = next((domain for part in reversed(parts) if (domain := _known(part))), None)
