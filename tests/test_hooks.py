@@ -136,13 +136,12 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     cases: Cases = {
         "a prompt": lambda: hook(prompt, a_prompt(), *memory),
         "by environment": lambda: hook(prompt, a_prompt(), SCRUM_MASTER_MEMORY_PATH=folder_of(project)),
-        "by folder": lambda: hook(prompt, a_prompt(cwd=str(project))),
+        "by folder, with odd characters": lambda: hook(prompt, a_prompt(f"{QUESTION} \ud800", cwd=str(project))),
         "another namespace": lambda: hook(prompt, a_prompt(), *memory, "--namespace", "other"),
         "no namespace": lambda: hook(prompt, a_prompt(), *memory, "--namespace", "nobody"),
         "another topic": lambda: hook(prompt, a_prompt("Bake a cake with plums and cinnamon."), *memory),
         "trick": lambda: hook(prompt, a_prompt("What do deploys need?"), *memory),
         "unicode": lambda: hook(prompt, a_prompt("Wie heißt die Prüfsumme für Überweisungen?"), *memory),
-        "odd unicode": lambda: hook(prompt, a_prompt(f"{QUESTION} \ud800"), *memory),
         "no prompt": lambda: hook(prompt, _event("UserPromptSubmit"), *memory),
         "not JSON": lambda: hook(prompt, b"{broken \xff", *memory),
         "not an object": lambda: hook(failure, b"[1]", *memory),
@@ -152,15 +151,6 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "broken at a failure": lambda: hook(failure, a_failure(), "--memory", str(broken)),
         "late": lambda: hook(prompt, a_prompt(), *memory, "--deadline", "0.01"),
         "misspelt": lambda: hook(prompt, a_prompt(), "--memry", "x"),
-        "tool use": lambda: hook(
-            failure,
-            a_failure(
-                session_id="s2",
-                hook_event_name="PostToolUse",
-                tool_response={"stdout": "1 failed, 2 passed", "stderr": "", "interrupted": False},
-            ),
-            *memory,
-        ),
         "success": lambda: hook(
             failure, a_failure(session_id="s3", hook_event_name="PostToolUse", tool_response={"exit_code": 0}), *memory
         ),
@@ -168,7 +158,7 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "other experiences": lambda: hook(failure, a_failure(session_id="s3"), *memory, "--namespace", "other"),
         "no session": lambda: hook(failure, {k: v for k, v in a_failure().items() if k != "session_id"}, *memory),
         # The same session, all at once.
-        **{f"a failure {i}": lambda: hook(failure, a_failure(), *memory) for i in range(3)},
+        **{f"a failure {i}": lambda: hook(failure, a_failure(), *memory) for i in range(2)},
     }
     with ThreadPoolExecutor(3) as pool:
         done = dict(zip(cases, pool.map(lambda case: case(), cases.values()), strict=True))
@@ -179,7 +169,7 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
 Answers = dict[str, Answer]
 
 
-@pytest.mark.parametrize("case", ["a prompt", "by environment", "by folder", "odd unicode"])
+@pytest.mark.parametrize("case", ["a prompt", "by environment", "by folder, with odd characters"])
 def test_a_prompt_gets_the_memories_that_serve_it_as_data(answers: Answers, case: str) -> None:
     said = answers[case].said
 
@@ -248,19 +238,17 @@ def test_texts_of_any_language_arrive_whole(answers: Answers) -> None:
 
 
 def test_the_first_failure_of_a_session_is_told_once_even_if_several_come_at_once(answers: Answers) -> None:
-    told = [answers[f"a failure {i}"] for i in range(3)]
+    told = [answers[f"a failure {i}"] for i in range(2)]
 
     (first,) = [answer for answer in told if answer.out]
     assert first.said["hookEventName"] == "PostToolUseFailure"
     assert "# Premortem: testing" in first.context
     assert FLAKY.surprise in first.context
-    assert [answer.code for answer in told] == [0, 0, 0]
+    assert [answer.code for answer in told] == [0, 0]
 
 
-@pytest.mark.parametrize(("case", "event"), [("tool use", "PostToolUse"), ("no session", "PostToolUseFailure")])
-def test_another_session_is_told_too_by_the_name_of_its_event(answers: Answers, case: str, event: str) -> None:
-    assert answers[case].said["hookEventName"] == event
-    assert "# Premortem: testing" in answers[case].context
+def test_a_host_without_sessions_is_told_too(answers: Answers) -> None:
+    assert "# Premortem: testing" in answers["no session"].context
 
 
 def test_a_failure_in_a_domain_without_experiences_does_not_use_up_the_session(answers: Answers, project: Path) -> None:
@@ -298,6 +286,7 @@ def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> 
         "PostToolUse": a_failure(session_id="d2", hook_event_name="PostToolUse", tool_response=response),
     }
 
+    # Other sessions than those of the tests above: each is told.
     assert handlers.keys() == events.keys()
     for name, handler in handlers.items():
         told = json.dumps(events[name])

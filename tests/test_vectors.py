@@ -110,3 +110,20 @@ async def test_a_memory_whose_ledger_was_lost_is_begun_and_found_again(tmp_path:
 
     assert ChromaMemory(tmp_path).begun
     assert {found.key for found in await ChromaMemory(tmp_path).search_similar("Number")} == {"k0", "k1", "k2"}
+
+
+def test_shelves_that_are_opened_at_once_do_not_disturb_each_other() -> None:
+    code = """
+import asyncio
+from langgraph_scrum_master import ChromaMemory
+memory = ChromaMemory()
+async def main():
+    shelves = [memory.beside(str(i)) for i in range(8)]
+    await asyncio.gather(*(shelf.store_embedding("k", "a lease", {}) for shelf in shelves))
+    print([len(await shelf.search_similar("a lease")) for shelf in shelves])
+asyncio.run(main())
+"""
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stdout == f"{[1] * 8}\n", done.stderr

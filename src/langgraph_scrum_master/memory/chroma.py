@@ -52,6 +52,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
 _opened_in: int | None = None
+_connecting = threading.Lock()
 
 
 class ChromaMemory(RecordMemory):
@@ -503,17 +504,22 @@ class ChromaMemory(RecordMemory):
 
     def _connected(self) -> ClientAPI:
         _refuse_after_fork()
-        if self._client is None:
-            import chromadb
-            from chromadb.config import Settings
-
-            settings = Settings(anonymized_telemetry=False)
-            if self._path is None:
-                self._client = chromadb.EphemeralClient(settings)
-            else:
-                self._path.mkdir(parents=True, exist_ok=True)
-                self._client = self._open_folder(chromadb.PersistentClient, settings)
+        # One after the other: a memory and those beside it share what Chroma makes here, and it would hand that out to
+        # one thread before another has finished making it.
+        with _connecting:
+            if self._client is None:
+                self._client = self._connect()
         return self._client
+
+    def _connect(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+        if self._path is None:
+            return chromadb.EphemeralClient(settings)
+        self._path.mkdir(parents=True, exist_ok=True)
+        return self._open_folder(chromadb.PersistentClient, settings)
 
     def _open_folder(self, connect: Callable[..., ClientAPI], settings: Any) -> ClientAPI:
         try:
