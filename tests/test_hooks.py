@@ -151,6 +151,7 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         "broken at a failure": lambda: hook(failure, a_failure(), "--memory", str(broken)),
         "late": lambda: hook(prompt, a_prompt(), *memory, "--deadline", "0.01"),
         "misspelt": lambda: hook(prompt, a_prompt(), "--memry", "x"),
+        "no such hook": lambda: hook("session-strat", a_prompt()),
         "success": lambda: hook(
             failure, a_failure(session_id="s3", hook_event_name="PostToolUse", tool_response={"exit_code": 0}), *memory
         ),
@@ -218,9 +219,12 @@ def test_a_folder_without_a_memory_is_left_as_it_was(answers: Answers) -> None:
     assert answers["after empty"].out == ""
 
 
-def test_an_option_misspelt_in_the_settings_does_not_block_the_prompt(answers: Answers) -> None:
-    assert (answers["misspelt"].code, answers["misspelt"].out) == (1, "")
-    assert "No such option" in answers["misspelt"].log
+@pytest.mark.parametrize(("case", "told"), [("misspelt", "No such option"), ("no such hook", "No such command")])
+def test_a_mistake_in_the_settings_is_told_and_does_not_block_the_prompt(
+    answers: Answers, case: str, told: str
+) -> None:
+    assert (answers[case].code, answers[case].out) == (1, "")
+    assert told in answers[case].log
 
 
 def test_a_memory_that_looks_like_instructions_stays_inside_the_frame(answers: Answers) -> None:

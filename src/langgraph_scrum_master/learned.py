@@ -65,14 +65,12 @@ def one_of(name: str, value: str, valid: object) -> str:
     return value
 
 
-def noted(
-    text: str, category: MemoryCategory | str = "fact", importance: float = 0.5, created_at: str | None = None
-) -> Memory:
+def noted(text: str, category: MemoryCategory | str = "fact", importance: float = 0.5) -> Memory:
     """A text worth keeping, as a memory of a category."""
     if not text.strip():
         raise ConfigError(f"the text must not be empty, got {text!r}")
     metadata = {"category": one_of("category", category, MemoryCategory)}
-    return Memory(content=text, importance=importance, created_at=created_at or utc_now(), metadata=metadata)
+    return Memory(content=text, importance=importance, created_at=utc_now(), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,8 +39,12 @@ def main() -> None:
     try:
         app()
     except SystemExit as end:
-        # A coding agent takes a hook's 2 as an order to stop; an option misspelt in its settings is none.
-        raise SystemExit(1 if end.code == 2 and sys.argv[1:2] == ["hook"] else end.code) from None
+        raise SystemExit(_refusal() if end.code == 2 else end.code) from None
     except ScrumMasterError as error:
         typer.echo(f"scrum-master: {error}", err=True)
-        raise SystemExit(2) from None
+        raise SystemExit(_refusal()) from None
+
+
+def _refusal() -> int:
+    """Exit code 2, or 1 of a hook: a coding agent takes a hook's 2 as an order to stop, which a mistake is not."""
+    return 1 if "hook" in sys.argv[1:4] else 2

@@ -33,9 +33,5 @@ class Told:
         self._db.execute("DELETE FROM told WHERE number <= (SELECT max(number) FROM told) - ?", (MOST,))
         return bool(new)
 
-    def close(self) -> None:
-        """Let go of the file."""
-        self._db.close()
-
     def _name(self, session: str) -> str:
         return digest(self._namespace, session)

@@ -106,7 +106,7 @@ class ChromaMemory(RecordMemory):
         return self._ledger_path is None or self._ledger_path.exists() or not self._absent_from_chroma()
 
     async def open(self) -> None:
-        """Load what the first use would load: Chroma, the embedder, the ledger."""
+        """Load what the first search would load: the embedder, the ledger, and Chroma if it is needed."""
         if self._ledger is None:
             await self._off_loop(self._search, SEARCHED, "warm", 1, 1)
 
