@@ -6,7 +6,7 @@ What is written is what is read: each kind becomes a `Memory` by its own method,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 from langgraph_scrum_master.codec import Plain, from_plain
@@ -63,6 +63,14 @@ def one_of(name: str, value: str, valid: object) -> str:
     if value not in names:
         raise ConfigError(f"{name} must be one of {', '.join(names)}, got {value!r}")
     return value
+
+
+def noted(text: str, category: MemoryCategory | str = "fact", importance: float = 0.5) -> Memory:
+    """A text worth keeping, as a memory of a category."""
+    if not text.strip():
+        raise ConfigError(f"the text must not be empty, got {text!r}")
+    metadata = {"category": one_of("category", category, MemoryCategory)}
+    return Memory(content=text, importance=importance, created_at=utc_now(), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +189,17 @@ class Experience(Plain):
         wanted = {"domain": self.domain, "strategy": self.strategy, "outcome": self.outcome_status}
         metadata = {**wanted, "experience": self.to_dict()}
         return Memory(content=text, key=self.id, created_at=self.created_at, metadata=metadata)
+
+    def tried_again(self, **changed: str) -> Experience:
+        """The same with something else tried: what is not empty replaces what was, and the iterations are counted."""
+        given = {name: text for name, text in changed.items() if text}
+        return replace(self, **given, iteration_count=self.iteration_count + 1)
+
+    def resolved(self, outcome: OutcomeStatus | str, **told: str) -> Experience:
+        """The same with what came of it."""
+        status = one_of("outcome", outcome, OutcomeStatus)
+        tier = "abandoned" if status == "abandoned" else self.confidence_tier
+        return replace(self, outcome_status=status, confidence_tier=tier, **told)  # type: ignore[arg-type]
 
     @classmethod
     def read(cls, result: MemoryResult) -> Experience:

@@ -30,6 +30,7 @@ COMMANDS = {
     "knowledge": "knowledge",
     "brief": "brief",
     "hook": "hook",
+    "mcp": "mcp",
     "config": "config",
     "version": "version",
 }
@@ -88,6 +89,13 @@ def main() -> None:
     try:
         if not quickly(sys.argv[1:]):
             app()
+    except SystemExit as end:
+        raise SystemExit(1 if end.code == 2 and _is_hook() else end.code) from None
     except ScrumMasterError as error:
         typer.echo(f"scrum-master: {error}", err=True)
-        raise SystemExit(2) from None
+        raise SystemExit(0 if _is_hook() else 2) from None
+
+
+def _is_hook() -> bool:
+    """Whether a coding agent calls: it takes a hook's exit code 2 as an order to stop, which a mistake is not."""
+    return "hook" in sys.argv[1:4]

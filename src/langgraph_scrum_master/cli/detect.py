@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from langgraph_scrum_master.cli.settings import scrum_master
-from langgraph_scrum_master.cli.show import gap_panel
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.record.files import read_json
 
@@ -27,6 +26,8 @@ def detect(
     The state is what a graph holds: `messages` as LangChain or OpenAI writes them, and any of the keys that the scrum
     master reads. What `scrum-master config show` shows holds here too.
     """
+    from langgraph_scrum_master.cli.show import gap_panel
+
     gaps = scrum_master(context.obj).detect(_read(state))
     if as_json:
         typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))

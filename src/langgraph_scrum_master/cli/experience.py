@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
-from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.learned import Experience
     from langgraph_scrum_master.memory.searcher import Searcher
 
 experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
@@ -59,15 +56,14 @@ def update(
     embedder: Embedder = "static",
 ) -> None:
     """Try again with something else: what is given replaces what was, and the iterations are counted."""
-    given = {"strategy": strategy, "hypothesis": hypothesis, "action": action, "prediction": prediction}
-
-    async def work() -> None:
-        searcher = _searcher(folder, namespace, embedder)
-        known = await _known(searcher, identity)
-        changed = {name: text for name, text in given.items() if text}
-        await searcher.keep_experience(replace(known, **changed, iteration_count=known.iteration_count + 1))
-
-    asyncio.run(work())
+    asyncio.run(
+        _searcher(folder, namespace, embedder).change_experience(
+            identity,
+            lambda known: known.tried_again(
+                strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction
+            ),
+        )
+    )
 
 
 @experience.command()
@@ -85,25 +81,20 @@ def resolve(
     embedder: Embedder = "static",
 ) -> None:
     """Say what came of it."""
-
-    async def work() -> None:
-        searcher = _searcher(folder, namespace, embedder)
-        known = await _known(searcher, identity)
-        await searcher.keep_experience(
-            replace(
-                known,
-                outcome_status=outcome,
+    asyncio.run(
+        _searcher(folder, namespace, embedder).change_experience(
+            identity,
+            lambda known: known.resolved(
+                outcome,
                 outcome_result=result,
                 surprise=surprise,
                 root_cause=root_cause,
                 root_cause_category=root_cause_category,
                 what_worked=what_worked,
                 takeaway=takeaway,
-                confidence_tier="abandoned" if outcome == "abandoned" else known.confidence_tier,
-            )
+            ),
         )
-
-    asyncio.run(work())
+    )
 
 
 @experience.command(name="list")
@@ -125,10 +116,3 @@ def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) 
     from langgraph_scrum_master.memory.searcher import Searcher
 
     return Searcher(opened(folder, namespace, embedder, new=new))
-
-
-async def _known(searcher: Searcher, identity: str) -> Experience:
-    known = await searcher.get_experience(identity)
-    if known is None:
-        raise ConfigError(f"there is no experience {identity!r}: `scrum-master experience list` shows all")
-    return known

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
-from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.index import IndexReport
@@ -100,14 +99,9 @@ def remember(
     embedder: Embedder = "static",
 ) -> None:
     """Keep a text in a memory."""
-    from langgraph_scrum_master.learned import MemoryCategory, one_of
-    from langgraph_scrum_master.memories import Memory
-    from langgraph_scrum_master.model import utc_now
+    from langgraph_scrum_master.learned import noted
 
-    if not text.strip():
-        raise ConfigError(f"the text must not be empty, got {text!r}")
-    metadata = {"category": one_of("category", category, MemoryCategory)}
-    kept = Memory(content=text, importance=importance, created_at=utc_now(), metadata=metadata)
+    kept = noted(text, category, importance)
     asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
     typer.echo(kept.key)
 

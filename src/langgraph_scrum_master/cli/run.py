@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli import show
-from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
 from langgraph_scrum_master.errors import ScrumMasterError
 
 WIDTH = 118
@@ -23,6 +21,9 @@ def run(
 
     The agents' models are scripted and the memory lives in the process: no network, no keys, nothing is left behind.
     """
+    from langgraph_scrum_master.cli import show
+    from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
+
     console = Console(record=svg is not None, width=WIDTH if svg else None)
     with console.status("Filling the team's memory …"):
         from langgraph_scrum_master.memory.chroma import ChromaMemory

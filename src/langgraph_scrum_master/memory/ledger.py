@@ -22,6 +22,7 @@ from langgraph_scrum_master.memory.lexicon import Lexicon
 from langgraph_scrum_master.memory.links import Links
 from langgraph_scrum_master.memory.modelled import Modelled
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, created_of, session_of
+from langgraph_scrum_master.memory.vectors import Vectors
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
 from langgraph_scrum_master.rank.features import Array, Features
@@ -54,6 +55,7 @@ CREATE TABLE IF NOT EXISTS unfinished(
     kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, state INTEGER NOT NULL)
 """
 _TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
+"""In the order in which they are made."""
 
 
 class Row(NamedTuple):
@@ -77,6 +79,7 @@ class Ledger:
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
         self.modelled = Modelled(self._db)
+        self.vectors = Vectors(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
@@ -89,15 +92,19 @@ class Ledger:
             self._db.execute("PRAGMA synchronous = NORMAL")
             if self._db.one("PRAGMA user_version")[0] != VERSION:
                 self._make_anew()
-            self._db.run(
-                _SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}"
-            )
+            # Not unless it must be, for that is a write: who only reads need not wait for who writes.
+            if self._db.one("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLES[-1],)) is None:
+                self._db.run(_SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA)
             self._load()
 
     def _make_anew(self) -> None:
         """Let go of all but what a ledger of another version had not settled with Chroma."""
-        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute("BEGIN IMMEDIATE")
+        # Another process may have been faster.
+        if self._db.one("PRAGMA user_version")[0] == VERSION:
+            self._db.execute("ROLLBACK")
+            return
+        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute(_UNFINISHED)
         if columns.issuperset(("kind", "key", "text", "data", "state")):
             self._db.execute(
@@ -123,6 +130,16 @@ class Ledger:
         """Note that it is."""
         self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
         self._db.execute("DELETE FROM unfinished")
+
+    @property
+    def embedder(self) -> str | None:
+        """What made its vectors, if that was noted."""
+        found = self._db.one("SELECT value FROM tally WHERE name = 'embedder'")
+        return found[0] if found else None
+
+    def note_embedder(self, name: str) -> None:
+        """Keep what makes its vectors."""
+        self._db.execute("INSERT OR REPLACE INTO tally VALUES ('embedder', ?)", (name,))
 
     @property
     def size(self) -> int:
@@ -450,7 +467,7 @@ class Ledger:
     def _load(self) -> None:
         self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
         for name, value in self._db.execute("SELECT name, value FROM tally"):
-            if name == "complete":
+            if name in ("complete", "embedder"):
                 continue
             if name == "kinds":
                 self._kinds = json.loads(value)
