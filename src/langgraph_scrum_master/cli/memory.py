@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.record.files import read_text
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.check import MemoryCheck
@@ -120,6 +119,8 @@ def _told(found: MemoryCheck) -> Iterator[str]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    from langgraph_scrum_master.record.files import read_text
+
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if line.strip():
             yield _row(line, f"{file}:{number}")
