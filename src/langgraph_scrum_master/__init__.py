@@ -16,9 +16,24 @@ if TYPE_CHECKING:
         DEFAULT_MAX_CONTEXT_ITEMS as DEFAULT_MAX_CONTEXT_ITEMS,
         DEFAULT_MIN_RELEVANCE_SCORE as DEFAULT_MIN_RELEVANCE_SCORE,
         TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
+        HistoryConfig as HistoryConfig,
         InjectionConfig as InjectionConfig,
         RecencyWeights as RecencyWeights,
         TokenBudget as TokenBudget,
+    )
+    from langgraph_scrum_master.dialogue import (
+        AgentPersonality as AgentPersonality,
+        ContextContent as ContextContent,
+        DialogueSession as DialogueSession,
+        DialogueTurn as DialogueTurn,
+        EntityContext as EntityContext,
+        EntityRelationship as EntityRelationship,
+        FormattedHistory as FormattedHistory,
+        FormattedTurn as FormattedTurn,
+        FormattingPreferences as FormattingPreferences,
+        KnowledgeChunk as KnowledgeChunk,
+        ResolvedEntity as ResolvedEntity,
+        UserPreferences as UserPreferences,
     )
     from langgraph_scrum_master.doors.context_assembler import (
         ContextAssembler as ContextAssembler,
@@ -34,7 +49,12 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.doors.injection_pipeline import (
         InjectionPipeline as InjectionPipeline,
     )
+    from langgraph_scrum_master.doors.prompt_assembler import (
+        AssembledPrompt as AssembledPrompt,
+        PromptAssembler as PromptAssembler,
+    )
     from langgraph_scrum_master.errors import (
+        CannotCompressError as CannotCompressError,
         ConfigError as ConfigError,
         ContextAssemblyError as ContextAssemblyError,
         DecodeError as DecodeError,
@@ -42,9 +62,15 @@ if TYPE_CHECKING:
         GraphError as GraphError,
         InjectionError as InjectionError,
         InvalidContextTypeError as InvalidContextTypeError,
+        QueryTooLongError as QueryTooLongError,
         ScrumMasterError as ScrumMasterError,
         ScrumMasterWarning as ScrumMasterWarning,
         StoreError as StoreError,
+    )
+    from langgraph_scrum_master.fit.budgets import (
+        DynamicBudget as DynamicBudget,
+        FixedBudget as FixedBudget,
+        PrioritizedBudget as PrioritizedBudget,
     )
     from langgraph_scrum_master.inject import (
         context_for as context_for,
@@ -103,10 +129,13 @@ if TYPE_CHECKING:
         Clock as Clock,
         Detector as Detector,
         Embedder as Embedder,
+        EntityLookup as EntityLookup,
+        Knowledge as Knowledge,
         MemoryStore as MemoryStore,
         Recorder as Recorder,
         SessionMemory as SessionMemory,
         Source as Source,
+        Summarizer as Summarizer,
         TokenCounter as TokenCounter,
     )
     from langgraph_scrum_master.rank.priority import (
@@ -116,11 +145,18 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.record import (
         JsonlRecorder as JsonlRecorder,
     )
+    from langgraph_scrum_master.record.turns import (
+        TurnRecords as TurnRecords,
+    )
     from langgraph_scrum_master.scrum_master import (
         ScrumMaster as ScrumMaster,
     )
     from langgraph_scrum_master.state import (
         ScrumMasterState as ScrumMasterState,
+    )
+    from langgraph_scrum_master.summarize import (
+        ExtractiveSummarizer as ExtractiveSummarizer,
+        ModelSummarizer as ModelSummarizer,
     )
     from langgraph_scrum_master.tools import (
         request_context as request_context,
@@ -137,9 +173,24 @@ _HOMES = {
         "DEFAULT_MAX_CONTEXT_ITEMS",
         "DEFAULT_MIN_RELEVANCE_SCORE",
         "TEAM_REQUIREMENTS",
+        "HistoryConfig",
         "InjectionConfig",
         "RecencyWeights",
         "TokenBudget",
+    ),
+    "dialogue": (
+        "AgentPersonality",
+        "ContextContent",
+        "DialogueSession",
+        "DialogueTurn",
+        "EntityContext",
+        "EntityRelationship",
+        "FormattedHistory",
+        "FormattedTurn",
+        "FormattingPreferences",
+        "KnowledgeChunk",
+        "ResolvedEntity",
+        "UserPreferences",
     ),
     "doors.context_assembler": ("ContextAssembler", "FormattedContext"),
     "doors.context_injection": (
@@ -150,7 +201,12 @@ _HOMES = {
         "retrieve_relevant_context",
     ),
     "doors.injection_pipeline": ("InjectionPipeline",),
+    "doors.prompt_assembler": (
+        "AssembledPrompt",
+        "PromptAssembler",
+    ),
     "errors": (
+        "CannotCompressError",
         "ConfigError",
         "ContextAssemblyError",
         "DecodeError",
@@ -158,9 +214,15 @@ _HOMES = {
         "GraphError",
         "InjectionError",
         "InvalidContextTypeError",
+        "QueryTooLongError",
         "ScrumMasterError",
         "ScrumMasterWarning",
         "StoreError",
+    ),
+    "fit.budgets": (
+        "DynamicBudget",
+        "FixedBudget",
+        "PrioritizedBudget",
     ),
     "inject": ("context_for",),
     "learned": (
@@ -208,16 +270,24 @@ _HOMES = {
         "Clock",
         "Detector",
         "Embedder",
+        "EntityLookup",
+        "Knowledge",
         "MemoryStore",
         "Recorder",
         "SessionMemory",
         "Source",
+        "Summarizer",
         "TokenCounter",
     ),
     "rank.priority": ("RecencyFactor", "get_recency_factor"),
     "record": ("JsonlRecorder",),
+    "record.turns": ("TurnRecords",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
+    "summarize": (
+        "ExtractiveSummarizer",
+        "ModelSummarizer",
+    ),
     "tools": ("request_context",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -33,7 +33,7 @@ class TokenBudget(Mapping[str, int]):
 
     def __init__(self, **sections: int) -> None:
         for name, tokens in sections.items():
-            if not _is_whole(tokens) or tokens < 0:
+            if not is_whole(tokens) or tokens < 0:
                 raise ConfigError(f"{name} must be a whole number of tokens, 0 or more, got {tokens!r}")
         self._sections = dict(sections)
 
@@ -79,6 +79,23 @@ class RecencyWeights(Plain):
     def __post_init__(self) -> None:
         for each in fields(self):
             _number(self, each.name, 0, 100)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig(Plain):
+    """How a dialogue's history is told."""
+
+    verbatim_turns: int = 6
+    """The last turns are told word for word; older ones are summarised."""
+    max_summary_tokens: int = 500
+    include_speakers: bool = True
+    include_timestamps: bool = False
+    """Hours and minutes before each turn, as its timestamp has them."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "verbatim_turns", "max_summary_tokens", low=1)
+        for name in ("include_speakers", "include_timestamps"):
+            _refuse_unless(isinstance(getattr(self, name), bool), self, name, "True or False")
 
 
 TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -197,10 +214,11 @@ _FROM_TEXT = {
 def _whole(config: object, *names: str, low: int) -> None:
     for name in names:
         value = getattr(config, name)
-        _refuse_unless(_is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
+        _refuse_unless(is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> bool:
+    """Whether the value is a whole number; True and False are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -228,3 +246,6 @@ def _refuse_unless(holds: bool, config: object, name: str, expected: str) -> Non
 
 PROMPT_BUDGET = TokenBudget(divergence_alert=200, high_relevance=400, single_space=300, recent_session=200, temporal=50)
 """What a prompt gets: 1150 tokens, headings included."""
+
+DIALOGUE_BUDGET = TokenBudget(system=500, history=1000, entities=500, rag=1500, query=596)
+"""What a turn of a dialogue gets of 4096 tokens."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
 from langgraph_scrum_master.memories import (
     CodePattern,
     Decision,
@@ -148,4 +149,44 @@ class Opens(Protocol):
 
     async def open(self) -> None:
         """Load what the first use would load; may be called again."""
+        ...
+
+
+class EntityLookup(Protocol):
+    """Knows the entities of a dialogue."""
+
+    def resolve(self, text: str) -> Sequence[ResolvedEntity]:
+        """The entities that the text names, by name, alias or near-miss, the most confident first."""
+        ...
+
+    def contexts(self, resolved: Sequence[ResolvedEntity]) -> Sequence[EntityContext]:
+        """The resolved ones and the salient others, the most relevant first, formatted."""
+        ...
+
+    @property
+    def active_count(self) -> int:
+        """How many entities the dialogue is about."""
+        ...
+
+
+class Knowledge(Protocol):
+    """Finds pieces of documents."""
+
+    async def retrieve(
+        self, query: str, entities: Sequence[ResolvedEntity] = (), limit: int | None = None
+    ) -> Sequence[KnowledgeChunk]:
+        """The pieces above its floor, the best first, not yet fitted to tokens."""
+        ...
+
+
+class Summarizer(Protocol):
+    """Says a conversation in fewer words.
+
+    - The text has a line `speaker: words` per turn, and may have `  (speech act)` below it.
+    - The summary has about `max_tokens` at most: what is longer is cut.
+    - It does not block the event loop. It may raise or be late: then sentences of the text serve as its summary.
+    """
+
+    async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
+        """What the text comes to; what bears on the focus should be kept."""
         ...

@@ -8,6 +8,7 @@ from langgraph_scrum_master.cli.detect import detect
 from langgraph_scrum_master.cli.experience import experience
 from langgraph_scrum_master.cli.index import index, premortem, remember
 from langgraph_scrum_master.cli.memory import memory
+from langgraph_scrum_master.cli.records import records
 from langgraph_scrum_master.cli.run import run
 from langgraph_scrum_master.cli.version import version
 from langgraph_scrum_master.errors import ScrumMasterError
@@ -25,6 +26,7 @@ app.add_typer(index, name="index")
 app.command()(remember)
 app.add_typer(experience, name="experience")
 app.command()(premortem)
+app.add_typer(records, name="records")
 app.command()(version)
 
 
