@@ -33,7 +33,7 @@ class TokenBudget(Mapping[str, int]):
 
     def __init__(self, **sections: int) -> None:
         for name, tokens in sections.items():
-            if not is_whole(tokens) or tokens < 0:
+            if not _is_whole(tokens) or tokens < 0:
                 raise ConfigError(f"{name} must be a whole number of tokens, 0 or more, got {tokens!r}")
         self._sections = dict(sections)
 
@@ -214,11 +214,10 @@ _FROM_TEXT = {
 def _whole(config: object, *names: str, low: int) -> None:
     for name in names:
         value = getattr(config, name)
-        _refuse_unless(is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
+        _refuse_unless(_is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
 
 
-def is_whole(value: object) -> bool:
-    """Whether the value is a whole number; True and False are not."""
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

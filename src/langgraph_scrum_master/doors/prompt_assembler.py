@@ -4,39 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import structlog
 
 from langgraph_scrum_master.blocking import off_loop, wait_for
-from langgraph_scrum_master.config import HistoryConfig, TokenBudget, is_whole
+from langgraph_scrum_master.config import HistoryConfig, TokenBudget
 from langgraph_scrum_master.dialogue import (
     AgentPersonality,
     ContextContent,
     DialogueSession,
     DialogueTurn,
     EntityContext,
-    FormattedHistory,
     InjectedContext,
     KnowledgeChunk,
     ResolvedEntity,
-    SystemPrompt,
     UserPreferences,
 )
-from langgraph_scrum_master.doors.chat import chat_messages, cost, messages_of, runnable, shortened, user_message
-from langgraph_scrum_master.errors import CannotCompressError, ConfigError, QueryTooLongError, steers_the_graph
+from langgraph_scrum_master.doors.chat import cost, messages_of, runnable, shortened, user_message
+from langgraph_scrum_master.doors.turn import Asked, Turn
+from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers_the_graph
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.budgets import STRATEGIES, BudgetStrategy, Demand, budgeted, name_of, spilled
-from langgraph_scrum_master.fit.compress import compress, compress_at_level, handle_overflow, truncate_system
+from langgraph_scrum_master.fit.compress import handle_overflow
 from langgraph_scrum_master.fit.history import (
-    LEVELS,
     MARGIN,
-    Summarize,
     format_history,
     format_turns,
-    keep_last_turns,
     recent_tokens,
 )
 from langgraph_scrum_master.model import SourceFailure
@@ -78,48 +74,6 @@ class _Found(NamedTuple):
     active: int = 0
     chunks: Sequence[KnowledgeChunk] = ()
     failures: tuple[SourceFailure, ...] = ()
-
-
-class _Asked(NamedTuple):
-    """The user's turn, and the steps that an agent took since."""
-
-    query: str
-    message: BaseMessage
-    after: Sequence[BaseMessage] = ()
-    turn_id: str = ""
-
-
-class _Turn(NamedTuple):
-    """A turn whose prompt is being made."""
-
-    asked: _Asked
-    max_tokens: int
-    in_system: bool
-    count: TokenCounter
-    summarize: Summarize
-
-    def messages(self, content: ContextContent) -> list[BaseMessage]:
-        """The prompt for a chat model."""
-        return chat_messages(content, self.asked.message, self.asked.after, self.in_system)
-
-    def size(self, content: ContextContent) -> int:
-        """The tokens of the prompt, as text or as messages, whichever has more."""
-        return max(self.count(prompt_text(content, self.asked.query)), cost(self.messages(content), self.count))
-
-    async def fitted(self, content: ContextContent) -> ContextContent:
-        """The content with all that goes around it within the tokens: compressed, then less and less of it."""
-        if (over := self.size(content) - self.max_tokens) <= 0:
-            return content
-        try:
-            target = max(0, content.total_tokens(self.count) - over)
-            content = await compress(content, target, self.summarize, self.count)
-        except CannotCompressError:
-            content = await compress_at_level(content, LEVELS[-1], self.summarize, self.count)
-        for less in _LESS:
-            if (over := self.size(content) - self.max_tokens) <= 0:
-                break
-            content = less(content, over, self.count)
-        return content
 
 
 class PromptAssembler:
@@ -174,7 +128,7 @@ class PromptAssembler:
         """The prompt for the user's turn in a session: a `DialogueSession`, or the messages before it."""
         if not query.strip():
             raise ConfigError(f"query must be a text that is not empty, got {query!r}")
-        asked = _Asked(query, user_message(query), turn_id=turn_id)
+        asked = Asked(query, user_message(query), turn_id=turn_id)
         return await self._assembled(asked, read_session(session), max_tokens)
 
     def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
@@ -201,7 +155,7 @@ class PromptAssembler:
             kept = shortened(after, room, reliable(self._count_tokens))
             thread = dict_of(config.get("configurable")).get("thread_id")
             session = read_session(list(given[:place]), str(thread) if thread else UNKNOWN)
-            asked = _Asked(query, message, kept, text_of(message.id))
+            asked = Asked(query, message, kept, text_of(message.id))
             return (await self._assembled(asked, session, max_tokens)).messages
         # The host's agent goes on without us.
         except Exception as error:
@@ -210,7 +164,7 @@ class PromptAssembler:
             logger.error("prompt.failed", error=f"{type(error).__name__}: {error}")
             return list(given)
 
-    async def _assembled(self, asked: _Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
+    async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
         turn = self._turn(asked, max_tokens)
         turns = _before(asked.query, session.turns)
         found = await self._found(asked.query)
@@ -238,15 +192,15 @@ class PromptAssembler:
         await self._keep(prompt, turn.count)
         return prompt
 
-    def _turn(self, asked: _Asked, max_tokens: int) -> _Turn:
-        if not is_whole(max_tokens) or max_tokens < 1:
-            raise ConfigError(f"max_tokens must be a whole number, 1 or more, got {max_tokens!r}")
+    def _turn(self, asked: Asked, max_tokens: int) -> Turn:
+        if max_tokens < 1:
+            raise ConfigError(f"max_tokens must be 1 or more, got {max_tokens!r}")
         count = reliable(self._count_tokens)
 
         async def summarize(text: str, room: int) -> str:
             return await summarized(self._summarizer, text, room, asked.query, deadline=self._deadline, count=count)
 
-        turn = _Turn(asked, max_tokens, self._place == "system", count, summarize)
+        turn = Turn(asked, max_tokens, self._place == "system", count, summarize)
         if (least := turn.size(ContextContent())) > max_tokens:
             raise QueryTooLongError(
                 f"the query takes {least} tokens by itself, more than max_tokens {max_tokens!r}: shorten it, "
@@ -255,7 +209,7 @@ class PromptAssembler:
         return turn
 
     async def _content(
-        self, turn: _Turn, instructions: str, turns: Sequence[DialogueTurn], found: _Found
+        self, turn: Turn, instructions: str, turns: Sequence[DialogueTurn], found: _Found
     ) -> tuple[ContextContent, TokenBudget]:
         """Each section in its budget, then all of them, with what goes around them, in the whole."""
         told = "\n\n".join(part for part in (self._instructions, instructions) if part)
@@ -271,7 +225,7 @@ class PromptAssembler:
         content = await handle_overflow(replace(draft, history=history), budget, turn.summarize, turn.count)
         return await turn.fitted(content), budget
 
-    def _demand(self, turn: _Turn, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
+    def _demand(self, turn: Turn, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
         last = self._history.verbatim_turns
         recent = recent_tokens(format_turns(turns[-last:], self._history), turn.count)
         summary = self._history.max_summary_tokens if len(turns) > last else 0
@@ -318,27 +272,6 @@ class PromptAssembler:
         # A record that cannot be kept must not cost the turn its prompt.
         except Exception as error:
             logger.error("recorder.failed", turn_id=prompt.turn_id, error=f"{type(error).__name__}: {error}")
-
-
-def _last_turns(content: ContextContent, over: int, count: TokenCounter) -> ContextContent:
-    room = max(0, count(content.history.text) - over)
-    return replace(content, history=keep_last_turns(content.history, room, count))
-
-
-def _shorter_system(content: ContextContent, over: int, count: TokenCounter) -> ContextContent:
-    room = max(0, count(content.system.text) - over)
-    return replace(content, system=truncate_system(content.system, room, count))
-
-
-_LESS: tuple[Callable[[ContextContent, int, TokenCounter], ContextContent], ...] = (
-    lambda content, over, count: replace(content, rag_chunks=()),
-    lambda content, over, count: replace(content, entities=()),
-    _last_turns,
-    lambda content, over, count: replace(content, history=FormattedHistory()),
-    _shorter_system,
-    lambda content, over, count: replace(content, system=SystemPrompt()),
-)
-"""What goes, in this order, where compressing is not enough: instructions stay longest."""
 
 
 def _looked_up(lookup: EntityLookup, query: str) -> _Found:

@@ -17,6 +17,9 @@ from langgraph_scrum_master.text.trim import trim
 LONGEST = 50
 """Tokens of a sentence; the rest of a longer one is cut."""
 
+SHORTEST = 4
+"""Tokens in which nothing worth telling is said."""
+
 _SPEAKER = re.compile(r"([^\s:()][^:\n]{0,40}): (.*)", re.S)
 _SPEECH_ACT = re.compile(r"  \((.+)\)")
 _SETTLED = re.compile(
@@ -51,7 +54,7 @@ def extract(text: str, max_tokens: int, count: Callable[[str], int], focus: str 
     room, chosen, shelf = max_tokens, list[int](), Shelf()
     shortened: dict[int, str] = {}
     for place in sorted(range(len(said)), key=lambda place: (-scores[place], place)):
-        if room <= 0:
+        if room < SHORTEST:
             break
         sentence = trim(said[place].sentence, lambda start: count(start) <= min(LONGEST, max_tokens))
         cost = count(f" {said[place].speaker}: {sentence}")
@@ -84,7 +87,8 @@ def _scores(said: Sequence[_Said], focus: str) -> list[float]:
     scores: list[float] = []
     for place, (each, (_, weight)) in enumerate(zip(said, traits, strict=True)):
         acted = 0.5 if _SETTLED.search(each.act) else 0.0
-        focused = max(bearing[place], _BEFORE * bearing[place - 1] if place else 0.0)
+        answers = place > 0 and said[place - 1].sentence.endswith("?")
+        focused = max(bearing[place], _BEFORE * bearing[place - 1] if answers else 0.0)
         asked = _QUESTION if each.sentence.endswith("?") else 1.0
         # Of two that say as much, the later one is more likely to hold still.
         scores.append(asked * (weight + acted + _FOCUS * focused) + 0.1 * place / len(said))
