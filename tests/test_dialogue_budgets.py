@@ -142,10 +142,12 @@ def test_what_a_strategy_of_the_users_gives_too_much_is_taken_back_but_from_the_
     assert name_of(generous) == "generous"
 
 
-def test_what_entities_and_knowledge_do_not_use_is_the_historys() -> None:
-    budget = spilled(DIALOGUE_BUDGET, {"entities": 120, "rag": 0})
+def test_what_entities_and_knowledge_do_not_use_goes_to_a_longer_system_prompt_and_then_to_the_history() -> None:
+    used = {"entities": 120, "rag": 0}
 
-    assert dict(budget) == TABLE | {"entities": 120, "rag": 0, "history": 1000 + 380 + 1500}
+    assert dict(spilled(DIALOGUE_BUDGET, used, 80)) == TABLE | used | {"history": 1000 + 380 + 1500}
+    assert dict(spilled(DIALOGUE_BUDGET, used, 600)) == TABLE | used | {"system": 600, "history": 1000 + 280 + 1500}
+    assert spilled(DIALOGUE_BUDGET, used, 9_000).total == 4096
 
 
 @pytest.mark.parametrize(

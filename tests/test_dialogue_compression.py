@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from dialogue_builders import a_chunk, a_content, a_dialogue, a_history, a_turn, an_entity, by_extract
 from langgraph_scrum_master import (
@@ -207,6 +207,7 @@ TURNS = st.lists(st.tuples(st.text(max_size=200), st.sampled_from(["user", "assi
 
 
 @settings(max_examples=60)
+@example(said=[], chunks=[], entities=[("A", ""), ("A", ""), ("0:", "A"), ("A", "")])
 @given(
     said=TURNS,
     chunks=st.lists(st.text(max_size=120), max_size=5),

@@ -294,7 +294,7 @@ class InjectedContext:
     """Of the prompt as text or as messages, whichever has more."""
     max_tokens: int
     budget: TokenBudget
-    """By section; what entities and knowledge did not need is the history's."""
+    """By section; what entities and knowledge did not need is shared among the others."""
     tokens: Mapping[str, int] = field(default_factory=dict)
     """What each section takes."""
     strategy: str = ""

@@ -59,9 +59,8 @@ def show(
         turns = kept.turns(session)
         chosen = turn if turn is not None else next(reversed(turns), "")
         if chosen not in turns:
-            raise ConfigError(
-                f"there is no record of turn {turn!r} in session {session!r}: `scrum-master records list` shows all"
-            )
+            what = f"turn {turn!r} of session {session!r}" if turns else f"session {session!r}"
+            raise ConfigError(f"there is no record of {what}: `scrum-master records list` shows all")
         if as_json:
             typer.echo(json.dumps(kept.read(session, chosen), indent=2))
             return

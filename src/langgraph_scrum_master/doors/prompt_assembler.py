@@ -151,8 +151,8 @@ class PromptAssembler:
         try:
             message, *after = messages_of(given[place:])
             query = content_text(message.content)
-            room = (max_tokens - self._count_tokens(query)) // 2
-            kept = shortened(after, room, reliable(self._count_tokens))
+            count = reliable(self._count_tokens)
+            kept = shortened(after, (max_tokens - count(query)) // 2, count)
             thread = dict_of(config.get("configurable")).get("thread_id")
             session = read_session(list(given[:place]), str(thread) if thread else UNKNOWN)
             asked = Asked(query, message, kept, text_of(message.id))
@@ -218,12 +218,13 @@ class PromptAssembler:
             entities=tuple(found.entities),
             rag_chunks=tuple(found.chunks),
         )
-        budget = budgeted(self._strategy, self._demand(turn, turns, draft, found.active))
-        draft = await handle_overflow(draft, budget, turn.summarize, turn.count)
-        budget = spilled(budget, draft.tokens(turn.count))
+        demand = self._demand(turn, turns, draft, found.active)
+        budget = budgeted(self._strategy, demand)
+        chosen = await handle_overflow(draft, budget, turn.summarize, turn.count)
+        budget = spilled(budget, chosen.tokens(turn.count), demand.wanted["system"])
         history = await format_history(turns, budget["history"], turn.summarize, turn.count, self._history)
-        content = await handle_overflow(replace(draft, history=history), budget, turn.summarize, turn.count)
-        return await turn.fitted(content), budget
+        content = replace(chosen, system=draft.system, history=history)
+        return await turn.fitted(await handle_overflow(content, budget, turn.summarize, turn.count)), budget
 
     def _demand(self, turn: Turn, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
         last = self._history.verbatim_turns

@@ -140,14 +140,12 @@ def within(budget: TokenBudget, total: int, order: Sequence[str]) -> TokenBudget
     return TokenBudget(**kept)
 
 
-def spilled(budget: TokenBudget, used: Mapping[str, int]) -> TokenBudget:
-    """The budget with what entities and knowledge do not use given to the history."""
-    kept = dict(budget)
-    for name in ("entities", "rag"):
-        spare = max(0, kept[name] - used.get(name, 0))
-        kept[name] -= spare
-        kept["history"] += spare
-    return TokenBudget(**kept)
+def spilled(budget: TokenBudget, used: Mapping[str, int], system: int) -> TokenBudget:
+    """The budget with what entities and knowledge leave given to a longer system prompt, and the rest to the history."""
+    kept = dict(budget) | {name: min(budget[name], used[name]) for name in ("entities", "rag")}
+    spare = budget.total - sum(kept.values())
+    wanted = min(spare, max(0, system - kept["system"]))
+    return TokenBudget(**kept | {"system": kept["system"] + wanted, "history": kept["history"] + spare - wanted})
 
 
 def name_of(strategy: BudgetStrategy) -> str:

@@ -82,12 +82,19 @@ async def _step(
     if level == "medium":
         entities = [_briefer(entity, count) for entity in entities]
     chunks = _distinct(content.rag_chunks) if level == "light" else content.rag_chunks
-    return replace(
+    shorter = replace(
         content,
         history=await shorten_history(content.history, level, summarize, count),
         entities=tuple(_best(entities)[: MOST_ENTITIES.get(level)]),
         rag_chunks=tuple(_best(chunks)[: MOST_CHUNKS.get(level)]),
     )
+    # Side by side, texts may have other tokens than each by itself.
+    before, after = content.tokens(count), shorter.tokens(count)
+    if after["entities"] > before["entities"]:
+        shorter = replace(shorter, entities=content.entities)
+    if after["rag"] > before["rag"]:
+        shorter = replace(shorter, rag_chunks=content.rag_chunks)
+    return shorter
 
 
 def truncate_system(prompt: SystemPrompt, max_tokens: int, count: TokenCounter) -> SystemPrompt:
