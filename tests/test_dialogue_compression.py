@@ -111,7 +111,7 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
         (lambda: AgentPersonality(kind="custom"), "'custom' needs a description"),
         (lambda: AgentPersonality(kind="grumpy"), "personality must be one of helpful, expert"),
         (lambda: UserPreferences(style="rude"), "style must be one of formal"),
-        (lambda: UserPreferences(custom_instructions="Be kind."), "sequence of texts, got 'Be kind.'"),
+        (lambda: UserPreferences(custom_instructions="Be kind."), "texts, got 'Be kind.'"),  # type: ignore[arg-type]
         (lambda: HistoryConfig(verbatim_turns=0), "verbatim_turns must be a whole number, 1 or more, got 0"),
         (lambda: a_turn("Hi.", role="boss"), "role must be one of user, assistant, system, tool, got 'boss'"),
     ],

@@ -235,8 +235,8 @@ async def test_a_chat_model_can_sum_up_and_is_shown_each_turn_once() -> None:
     assert await summarizer.summarize("User: One.", 100) == "Summary 1."
     assert await summarizer.summarize("User: One.\nUser: Two.", 100) == "Summary 2."
     assert await summarizer.summarize("User: One.\nUser: Two.", 100) == "Summary 2."
-    assert prompts[0] == "User: One."
-    assert prompts[1:] == ["Summary so far: Summary 1.\n\nThen:\n\nUser: Two."]
+    assert await summarizer.summarize("User: One. Or more.", 100) == "Summary 3."
+    assert prompts == ["User: One.", "Summary so far: Summary 1.\n\nThen:\n\nUser: Two.", "User: One. Or more."]
 
 
 class Failing:

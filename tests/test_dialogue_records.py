@@ -150,7 +150,8 @@ def test_records_are_not_embedded() -> None:
     def embed(texts: list[str]) -> list[list[float]]:
         raise AssertionError(texts)
 
-    records = TurnRecords(InMemoryStore(index={"dims": 2, "embed": embed}))
+    index: Any = {"dims": 2, "embed": embed}
+    records = TurnRecords(InMemoryStore(index=index))
     assembled(records)
 
     assert records.sessions() == ["s1"]

@@ -50,7 +50,7 @@ class ModelSummarizer:
 
     async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
         """What the model makes of it."""
-        known = max((start for start in self._made if text.startswith(start)), key=len, default="")
+        known = max((start for start in self._made if f"{text}\n".startswith(f"{start}\n")), key=len, default="")
         if known != text or estimate_tokens(self._made[known]) > max_tokens:
             self._made[text] = await self._asked(known, text.removeprefix(known), max_tokens)
             if len(self._made) > REMEMBERED:

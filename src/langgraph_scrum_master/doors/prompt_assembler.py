@@ -23,8 +23,8 @@ from langgraph_scrum_master.dialogue import (
     ResolvedEntity,
     UserPreferences,
 )
+from langgraph_scrum_master.doors.assembly import Asked, Assembly
 from langgraph_scrum_master.doors.chat import cost, messages_of, runnable, shortened, user_message
-from langgraph_scrum_master.doors.turn import Asked, Turn
 from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers_the_graph
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.budgets import STRATEGIES, BudgetStrategy, Demand, budgeted, name_of, spilled
@@ -129,7 +129,7 @@ class PromptAssembler:
         if not query.strip():
             raise ConfigError(f"query must be a text that is not empty, got {query!r}")
         asked = Asked(query, user_message(query), turn_id=turn_id)
-        return await self._assembled(asked, read_session(session), max_tokens)
+        return await self._assembled(asked, await off_loop(read_session, session), max_tokens)
 
     def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
         """A `pre_model_hook` for LangGraph's ready-made agents.
@@ -154,7 +154,7 @@ class PromptAssembler:
             count = reliable(self._count_tokens)
             kept = shortened(after, (max_tokens - count(query)) // 2, count)
             thread = dict_of(config.get("configurable")).get("thread_id")
-            session = read_session(list(given[:place]), str(thread) if thread else UNKNOWN)
+            session = await off_loop(read_session, list(given[:place]), str(thread) if thread else UNKNOWN)
             asked = Asked(query, message, kept, text_of(message.id))
             return (await self._assembled(asked, session, max_tokens)).messages
         # The host's agent goes on without us.
@@ -165,21 +165,21 @@ class PromptAssembler:
             return list(given)
 
     async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
-        turn = self._turn(asked, max_tokens)
+        assembly = self._assembly(asked, max_tokens)
         turns = _before(asked.query, session.turns)
         found = await self._found(asked.query)
-        content, budget = await self._content(turn, session.instructions, turns, found)
+        content, budget = await self._content(assembly, session.instructions, turns, found)
         prompt = AssembledPrompt(
             session_id=session.id,
             turn_id=asked.turn_id or f"turn-{len(turns) + 1}",
             query=asked.query,
             content=content,
             text=prompt_text(content, asked.query),
-            messages=turn.messages(content),
-            token_count=turn.size(content),
+            messages=assembly.messages(content),
+            token_count=assembly.size(content),
             max_tokens=max_tokens,
             budget=budget,
-            tokens=content.tokens(turn.count),
+            tokens=content.tokens(assembly.count),
             strategy=name_of(self._strategy),
             resolved=tuple(found.resolved),
             chunks_retrieved=len(found.chunks),
@@ -189,10 +189,10 @@ class PromptAssembler:
             at=iso(self._clock()),
         )
         _log(prompt)
-        await self._keep(prompt, turn.count)
+        await self._keep(prompt, assembly.count)
         return prompt
 
-    def _turn(self, asked: Asked, max_tokens: int) -> Turn:
+    def _assembly(self, asked: Asked, max_tokens: int) -> Assembly:
         if max_tokens < 1:
             raise ConfigError(f"max_tokens must be 1 or more, got {max_tokens!r}")
         count = reliable(self._count_tokens)
@@ -200,16 +200,16 @@ class PromptAssembler:
         async def summarize(text: str, room: int) -> str:
             return await summarized(self._summarizer, text, room, asked.query, deadline=self._deadline, count=count)
 
-        turn = Turn(asked, max_tokens, self._place == "system", count, summarize)
-        if (least := turn.size(ContextContent())) > max_tokens:
+        assembly = Assembly(asked, max_tokens, self._place == "system", count, summarize)
+        if (least := assembly.size(ContextContent())) > max_tokens:
             raise QueryTooLongError(
                 f"the query takes {least} tokens by itself, more than max_tokens {max_tokens!r}: shorten it, "
                 f"or allow {least} or more"
             )
-        return turn
+        return assembly
 
     async def _content(
-        self, turn: Turn, instructions: str, turns: Sequence[DialogueTurn], found: _Found
+        self, assembly: Assembly, instructions: str, turns: Sequence[DialogueTurn], found: _Found
     ) -> tuple[ContextContent, TokenBudget]:
         """Each section in its budget, then all of them, with what goes around them, in the whole."""
         told = "\n\n".join(part for part in (self._instructions, instructions) if part)
@@ -218,25 +218,25 @@ class PromptAssembler:
             entities=tuple(found.entities),
             rag_chunks=tuple(found.chunks),
         )
-        demand = self._demand(turn, turns, draft, found.active)
+        demand = self._demand(assembly, turns, draft, found.active)
         budget = budgeted(self._strategy, demand)
-        chosen = await handle_overflow(draft, budget, turn.summarize, turn.count)
-        budget = spilled(budget, chosen.tokens(turn.count), demand.wanted["system"])
-        history = await format_history(turns, budget["history"], turn.summarize, turn.count, self._history)
+        chosen = await handle_overflow(draft, budget, assembly.summarize, assembly.count)
+        budget = spilled(budget, chosen.tokens(assembly.count), demand.wanted["system"])
+        history = await format_history(turns, budget["history"], assembly.summarize, assembly.count, self._history)
         content = replace(chosen, system=draft.system, history=history)
-        return await turn.fitted(await handle_overflow(content, budget, turn.summarize, turn.count)), budget
+        return await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count)), budget
 
-    def _demand(self, turn: Turn, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
+    def _demand(self, assembly: Assembly, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
         last = self._history.verbatim_turns
-        recent = recent_tokens(format_turns(turns[-last:], self._history), turn.count)
+        recent = recent_tokens(format_turns(turns[-last:], self._history), assembly.count)
         summary = self._history.max_summary_tokens if len(turns) > last else 0
         return Demand(
-            total=turn.max_tokens - cost(turn.asked.after, turn.count),
-            query=turn.count(turn.asked.query),
+            total=assembly.max_tokens - cost(assembly.asked.after, assembly.count),
+            query=assembly.count(assembly.asked.query),
             turns=len(turns),
             entities=active,
             chunks=len(draft.rag_chunks),
-            wanted=draft.tokens(turn.count) | {"history": recent + MARGIN + summary if turns else 0},
+            wanted=draft.tokens(assembly.count) | {"history": recent + MARGIN + summary if turns else 0},
         )
 
     async def _found(self, query: str) -> _Found:
@@ -249,10 +249,8 @@ class PromptAssembler:
                 return await asyncio.wait_for(work, self._deadline)
             # Whatever a source of the host's raises.
             except Exception as error:
-                late = isinstance(error, TimeoutError)
-                told = f"late: no answer within {self._deadline:g} s" if late else f"{type(error).__name__}: {error}"
-                logger.warning("source.failed", source=name, error=told)
-                failures.append(SourceFailure(source=name, error=told, late=late))
+                failures.append(SourceFailure.of(name, error, self._deadline))
+                logger.warning("source.failed", source=name, error=failures[-1].error)
                 return otherwise
 
         found = _Found()

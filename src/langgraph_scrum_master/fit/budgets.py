@@ -141,7 +141,7 @@ def within(budget: TokenBudget, total: int, order: Sequence[str]) -> TokenBudget
 
 
 def spilled(budget: TokenBudget, used: Mapping[str, int], system: int) -> TokenBudget:
-    """The budget with what entities and knowledge leave given to a longer system prompt, and the rest to the history."""
+    """The budget with what entities and knowledge leave given to a longer system prompt, then to the history."""
     kept = dict(budget) | {name: min(budget[name], used[name]) for name in ("entities", "rag")}
     spare = budget.total - sum(kept.values())
     wanted = min(spare, max(0, system - kept["system"]))

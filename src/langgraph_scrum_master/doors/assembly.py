@@ -1,4 +1,4 @@
-"""One turn of a dialogue whose prompt is being made: how long it is, and how it gets short enough."""
+"""The prompt of one turn in the making: how long it is, and how it gets short enough."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Asked(NamedTuple):
     turn_id: str = ""
 
 
-class Turn(NamedTuple):
-    """A turn whose prompt is being made."""
+class Assembly(NamedTuple):
+    """A turn's prompt in the making."""
 
     asked: Asked
     max_tokens: int
