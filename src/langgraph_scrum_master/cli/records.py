@@ -90,7 +90,7 @@ def _row(kept: TurnRecords, session: str, turn: str) -> tuple[str, ...]:
     record = kept.read(session, turn)
     given = {name: record.get(name, {}) for name in ("turn", "assembled", "budget", "history")}
     return (
-        str(given["turn"].get("at", "")),
+        str(given["turn"].get("at", ""))[:19],
         str(given["assembled"].get("total_tokens", "")),
         str(given["budget"].get("total", "")),
         str(given["budget"].get("strategy", "")),
