@@ -44,6 +44,10 @@ def test_a_name_that_is_not_there_is_told() -> None:
         ),
         ("from langgraph_scrum_master import ScrumMaster; ScrumMaster().node", ("chromadb", "tokenizers")),
         ("from langgraph_scrum_master import sm_node", ("chromadb", "tokenizers")),
+        (
+            "from langgraph_scrum_master import PromptAssembler; PromptAssembler()",
+            ("langgraph", "numpy"),
+        ),
     ],
 )
 def test_heavy_packages_are_loaded_only_when_needed(code: str, not_loaded: tuple[str, ...]) -> None:

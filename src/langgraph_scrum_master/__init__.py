@@ -17,16 +17,25 @@ if TYPE_CHECKING:
         DEFAULT_MIN_RELEVANCE_SCORE as DEFAULT_MIN_RELEVANCE_SCORE,
         TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
         EntityContextConfig as EntityContextConfig,
+        HistoryConfig as HistoryConfig,
         InjectionConfig as InjectionConfig,
         RAGConfig as RAGConfig,
         RecencyWeights as RecencyWeights,
         TokenBudget as TokenBudget,
     )
     from langgraph_scrum_master.dialogue import (
+        AgentPersonality as AgentPersonality,
+        ContextContent as ContextContent,
+        DialogueSession as DialogueSession,
+        DialogueTurn as DialogueTurn,
         EntityContext as EntityContext,
         EntityRelationship as EntityRelationship,
+        FormattedHistory as FormattedHistory,
+        FormattedTurn as FormattedTurn,
+        FormattingPreferences as FormattingPreferences,
         KnowledgeChunk as KnowledgeChunk,
         ResolvedEntity as ResolvedEntity,
+        UserPreferences as UserPreferences,
     )
     from langgraph_scrum_master.doors.context_assembler import (
         ContextAssembler as ContextAssembler,
@@ -42,6 +51,10 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.doors.injection_pipeline import (
         InjectionPipeline as InjectionPipeline,
     )
+    from langgraph_scrum_master.doors.prompt_assembler import (
+        AssembledPrompt as AssembledPrompt,
+        PromptAssembler as PromptAssembler,
+    )
     from langgraph_scrum_master.doors.session_briefing import (
         Briefing as Briefing,
         SessionBriefing as SessionBriefing,
@@ -52,6 +65,7 @@ if TYPE_CHECKING:
         Relation as Relation,
     )
     from langgraph_scrum_master.errors import (
+        CannotCompressError as CannotCompressError,
         ConfigError as ConfigError,
         ContextAssemblyError as ContextAssemblyError,
         DecodeError as DecodeError,
@@ -59,9 +73,15 @@ if TYPE_CHECKING:
         GraphError as GraphError,
         InjectionError as InjectionError,
         InvalidContextTypeError as InvalidContextTypeError,
+        QueryTooLongError as QueryTooLongError,
         ScrumMasterError as ScrumMasterError,
         ScrumMasterWarning as ScrumMasterWarning,
         StoreError as StoreError,
+    )
+    from langgraph_scrum_master.fit.budgets import (
+        DynamicBudget as DynamicBudget,
+        FixedBudget as FixedBudget,
+        PrioritizedBudget as PrioritizedBudget,
     )
     from langgraph_scrum_master.inject import (
         context_for as context_for,
@@ -135,6 +155,7 @@ if TYPE_CHECKING:
         Reranker as Reranker,
         SessionMemory as SessionMemory,
         Source as Source,
+        Summarizer as Summarizer,
         TokenCounter as TokenCounter,
     )
     from langgraph_scrum_master.rank.priority import (
@@ -147,11 +168,18 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.record.snapshots import (
         SnapshotRecorder as SnapshotRecorder,
     )
+    from langgraph_scrum_master.record.turns import (
+        TurnRecords as TurnRecords,
+    )
     from langgraph_scrum_master.scrum_master import (
         ScrumMaster as ScrumMaster,
     )
     from langgraph_scrum_master.state import (
         ScrumMasterState as ScrumMasterState,
+    )
+    from langgraph_scrum_master.summarize import (
+        ExtractiveSummarizer as ExtractiveSummarizer,
+        ModelSummarizer as ModelSummarizer,
     )
     from langgraph_scrum_master.tools import (
         request_context as request_context,
@@ -169,18 +197,30 @@ _HOMES = {
         "DEFAULT_MIN_RELEVANCE_SCORE",
         "TEAM_REQUIREMENTS",
         "EntityContextConfig",
+        "HistoryConfig",
         "InjectionConfig",
         "RAGConfig",
         "RecencyWeights",
         "TokenBudget",
     ),
     "dialogue": (
+        "AgentPersonality",
+        "ContextContent",
+        "DialogueSession",
+        "DialogueTurn",
         "EntityContext",
         "EntityRelationship",
+        "FormattedHistory",
+        "FormattedTurn",
+        "FormattingPreferences",
         "KnowledgeChunk",
         "ResolvedEntity",
+        "UserPreferences",
     ),
-    "doors.context_assembler": ("ContextAssembler", "FormattedContext"),
+    "doors.context_assembler": (
+        "ContextAssembler",
+        "FormattedContext",
+    ),
     "doors.context_injection": (
         "detect_context_gap",
         "inject_context",
@@ -189,9 +229,21 @@ _HOMES = {
         "retrieve_relevant_context",
     ),
     "doors.injection_pipeline": ("InjectionPipeline",),
-    "doors.session_briefing": ("Briefing", "SessionBriefing"),
-    "entities": ("Entity", "EntityRegistry", "Relation"),
+    "doors.prompt_assembler": (
+        "AssembledPrompt",
+        "PromptAssembler",
+    ),
+    "doors.session_briefing": (
+        "Briefing",
+        "SessionBriefing",
+    ),
+    "entities": (
+        "Entity",
+        "EntityRegistry",
+        "Relation",
+    ),
     "errors": (
+        "CannotCompressError",
         "ConfigError",
         "ContextAssemblyError",
         "DecodeError",
@@ -199,12 +251,21 @@ _HOMES = {
         "GraphError",
         "InjectionError",
         "InvalidContextTypeError",
+        "QueryTooLongError",
         "ScrumMasterError",
         "ScrumMasterWarning",
         "StoreError",
     ),
+    "fit.budgets": (
+        "DynamicBudget",
+        "FixedBudget",
+        "PrioritizedBudget",
+    ),
     "inject": ("context_for",),
-    "knowledge": ("Document", "KnowledgeBase"),
+    "knowledge": (
+        "Document",
+        "KnowledgeBase",
+    ),
     "learned": (
         "CodeUnit",
         "Commit",
@@ -259,13 +320,22 @@ _HOMES = {
         "Reranker",
         "SessionMemory",
         "Source",
+        "Summarizer",
         "TokenCounter",
     ),
-    "rank.priority": ("RecencyFactor", "get_recency_factor"),
+    "rank.priority": (
+        "RecencyFactor",
+        "get_recency_factor",
+    ),
     "record.audit": ("JsonlRecorder",),
     "record.snapshots": ("SnapshotRecorder",),
+    "record.turns": ("TurnRecords",),
     "scrum_master": ("ScrumMaster",),
     "state": ("ScrumMasterState",),
+    "summarize": (
+        "ExtractiveSummarizer",
+        "ModelSummarizer",
+    ),
     "tools": ("request_context",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -83,6 +83,23 @@ class RecencyWeights(Plain):
             _number(self, each.name, 0, 100)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig(Plain):
+    """How a dialogue's history is told."""
+
+    verbatim_turns: int = 6
+    """The last turns are told word for word; older ones are summarised."""
+    max_summary_tokens: int = 500
+    include_speakers: bool = True
+    include_timestamps: bool = False
+    """Hours and minutes before each turn, as its timestamp has them."""
+
+    def __post_init__(self) -> None:
+        _whole(self, "verbatim_turns", "max_summary_tokens", low=1)
+        for name in ("include_speakers", "include_timestamps"):
+            _refuse_unless(isinstance(getattr(self, name), bool), self, name, "True or False")
+
+
 TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
     "analyst": ("seed_input", "clarifications"),
     "pm": ("requirements", "analyst_decisions"),
@@ -281,3 +298,6 @@ def _refuse_unless(holds: bool, config: object, name: str, expected: str) -> Non
 
 PROMPT_BUDGET = TokenBudget(divergence_alert=200, high_relevance=400, single_space=300, recent_session=200, temporal=50)
 """What a prompt gets: 1150 tokens, headings included."""
+
+DIALOGUE_BUDGET = TokenBudget(system=500, history=1000, entities=500, rag=1500, query=596)
+"""What a turn of a dialogue gets of 4096 tokens."""

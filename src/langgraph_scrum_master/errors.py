@@ -2,7 +2,9 @@
 
     ScrumMasterError
     ├── ContextAssemblyError         context cannot be assembled
-    │   └── InvalidContextTypeError  from sources that there are not (also a ValueError)
+    │   ├── CannotCompressError      what there is to say is too long, however much it is compressed
+    │   ├── InvalidContextTypeError  from sources that there are not (also a ValueError)
+    │   └── QueryTooLongError        a user's turn alone is longer than the prompt may be (also a ValueError)
     ├── ConfigError     a setting has a value that cannot work (also a ValueError)
     ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
     ├── GraphError      a graph would lose what the scrum master writes
@@ -32,8 +34,16 @@ class ContextAssemblyError(ScrumMasterError):
     """Context cannot be assembled."""
 
 
+class CannotCompressError(ContextAssemblyError):
+    """What there is to say is too long, however much it is compressed."""
+
+
 class InvalidContextTypeError(ContextAssemblyError, ValueError):
     """Context was asked for from sources that there are not."""
+
+
+class QueryTooLongError(ContextAssemblyError, ValueError):
+    """A user's turn alone is longer than the prompt may be."""
 
 
 class GraphError(ScrumMasterError):

@@ -140,6 +140,13 @@ class SourceFailure(Plain):
     error: str
     late: bool = False
 
+    @classmethod
+    def of(cls, source: str, error: BaseException, deadline: float) -> SourceFailure:
+        """What became of a source that raised, or had no answer when its seconds were over."""
+        late = isinstance(error, TimeoutError)
+        told = f"late: no answer within {deadline:g} s" if late else f"{type(error).__name__}: {error}"
+        return cls(source=source, error=told, late=late)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceAlert(Plain):

@@ -199,3 +199,16 @@ class Knowledge(Protocol):
     ) -> Sequence[KnowledgeChunk]:
         """The pieces that serve the query, best first, above its floor, not yet fitted to tokens."""
         ...
+
+
+class Summarizer(Protocol):
+    """Says a conversation in fewer words.
+
+    - The text has a line `speaker: words` per turn, and may have `  (speech act)` below it.
+    - The summary has about `max_tokens` at most: what is longer is cut.
+    - It does not block the event loop. It may raise or be late: then sentences of the text serve as its summary.
+    """
+
+    async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
+        """What the text comes to; what bears on the focus should be kept."""
+        ...

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
+from urllib.parse import quote, unquote
+
+T = TypeVar("T")
 
 LARGEST = 1_000_000
 """Bytes of a file that is read."""
@@ -57,6 +60,29 @@ def absent(thing: object) -> bool:
 def well_formed(text: str) -> str:
     """The text with what is no character (a lone surrogate) replaced, fit for any encoder."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def storable(value: T) -> T:
+    """The value without what a database would refuse in texts: lone surrogates and NUL."""
+    cleaned: Any = value
+    match cleaned:
+        case str():
+            cleaned = well_formed(cleaned).replace("\0", "\ufffd")
+        case dict():
+            cleaned = {storable(key): storable(item) for key, item in cleaned.items()}
+        case list():
+            cleaned = [storable(item) for item in cleaned]
+    return cast(T, cleaned)
+
+
+def as_label(name: str) -> str:
+    """The name as one label of a store's namespace, which may hold no dot."""
+    return quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
+
+
+def from_label(label: str) -> str:
+    """The name that `as_label` made the label of."""
+    return unquote(label, errors="surrogatepass")
 
 
 def text_of(thing: object) -> str:

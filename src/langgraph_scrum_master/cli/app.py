@@ -29,6 +29,7 @@ COMMANDS = {
     "premortem": "index",
     "knowledge": "knowledge",
     "brief": "brief",
+    "records": "records",
     "hook": "hook",
     "mcp": "mcp",
     "config": "config",

@@ -190,10 +190,8 @@ class ContextAssembler:
         failures: list[SourceFailure] = []
         for name, answer in zip(tasks, answers, strict=True):
             if isinstance(answer, BaseException):
-                late = isinstance(answer, TimeoutError)
-                told = f"late: no answer within {self._deadline:g} s" if late else f"{type(answer).__name__}: {answer}"
-                logger.warning("source.failed", source=name, error=told)
-                failures.append(SourceFailure(source=name, error=told, late=late))
+                failures.append(SourceFailure.of(name, answer, self._deadline))
+                logger.warning("source.failed", source=name, error=failures[-1].error)
             else:
                 found[name] = sorted(answer, key=lambda item: -item.rank)
         return found, tuple(failures)

@@ -89,9 +89,14 @@ class KnowledgeBase:
 
     async def rerank(self, query: str, results: Sequence[SearchResult]) -> list[SearchResult]:
         """The pieces in the reranker's order, or as they are if there is none."""
-        if self._reranker is None or not self._config.enable_reranking:
+        if self._reranker is None or not self.reranks:
             return list(results)
         return await reranked(self._reranker, query, results, self._config.rerank_deadline)
+
+    @property
+    def reranks(self) -> bool:
+        """Whether pieces are put in another order."""
+        return self._reranker is not None and self._config.enable_reranking
 
     async def _keep(self, document: Document) -> str:
         pieces = await off_loop(self._cut, document)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
-from typing import Any, TypeVar, cast
-from urllib.parse import quote
+from typing import Any, TypeVar
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
@@ -25,7 +24,7 @@ from langgraph_scrum_master.memory.records import (
 )
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
-from langgraph_scrum_master.shapes import well_formed
+from langgraph_scrum_master.shapes import as_label, storable
 from langgraph_scrum_master.text.references import canonical
 from langgraph_scrum_master.text.terms import terms
 
@@ -61,8 +60,7 @@ class StoreMemory(RecordMemory):
 
     def labels(self, kind: Kind) -> tuple[str, ...]:
         """The store's namespace for a kind of record."""
-        # A label may hold no dot.
-        return (ROOT, quote(self._namespace, safe="").replace(".", "%2E"), kind)
+        return (ROOT, as_label(self._namespace), kind)
 
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
@@ -70,14 +68,14 @@ class StoreMemory(RecordMemory):
         # In the order in which they are written, also where a store gives all of a batch the same time.
         written = [time.time() + i * 1e-6 for i in range(len(rows))]
         puts = [
-            PutOp(self.labels(kind), _kept(key), _item(record, at))
+            PutOp(self.labels(kind), storable(key), _item(record, at))
             for ((kind, key), record), at in zip(rows.items(), written, strict=True)
         ]
         await self._off_loop(self._store.batch, puts)
 
     async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
         """Let go of the records with these keys."""
-        await self._off_loop(self._store.batch, [PutOp(self.labels(kind), _kept(key), None) for key in keys])
+        await self._off_loop(self._store.batch, [PutOp(self.labels(kind), storable(key), None) for key in keys])
 
     async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
         """The records of these kinds that serve the query best, of those that the store finds."""
@@ -132,7 +130,7 @@ class StoreMemory(RecordMemory):
         return self._matched(query, found[:limit])
 
     def _kept(self, keys: Sequence[str]) -> list[Record]:
-        found = self._store.batch([GetOp(self.labels("memory"), _kept(key)) for key in keys])
+        found = self._store.batch([GetOp(self.labels("memory"), storable(key)) for key in keys])
         return [record for item in found if isinstance(item, Item) and (record := _record("memory", item))]
 
     def _since(self, kind: Kind, session: str, since: float) -> list[Record]:
@@ -221,20 +219,7 @@ def _at(item: Item) -> float:
 def _item(record: Record, written: float) -> dict[str, Any]:
     # These stand outside of the data: stores filter by what is there.
     where = {SESSION: session_of(record), CREATED: created_of(record), WRITTEN: written}
-    return {"content": _kept(record.text), "data": _kept(record.data), **where}
-
-
-def _kept(value: T) -> T:
-    """The value without what a database would refuse in texts: lone surrogates and NUL."""
-    cleaned: Any = value
-    match cleaned:
-        case str():
-            cleaned = well_formed(cleaned).replace("\0", "\ufffd")
-        case dict():
-            cleaned = {_kept(key): _kept(item) for key, item in cleaned.items()}
-        case list():
-            cleaned = [_kept(item) for item in cleaned]
-    return cast(T, cleaned)
+    return {"content": storable(record.text), "data": storable(record.data), **where}
 
 
 def _record(kind: Kind, item: Item) -> Record | None:

@@ -53,12 +53,12 @@ def read_turns(messages: object) -> tuple[Turn, ...]:
     return tuple(turn for turn in turns if turn is not None)
 
 
-def read_turn(message: object, index: int) -> Turn | None:
-    """The turn that the message at this place is; nothing if it is none, or synthetic."""
+def read_turn(message: object, index: int, synthetic: bool = False) -> Turn | None:
+    """The turn that the message at this place is; nothing if it is none, or synthetic and such do not count."""
     fields = _fields(message)
     marks = dict_of(fields.get("additional_kwargs"))
     kind = _kind(fields, marks, index)
-    if kind is None or SYNTHETIC in marks:
+    if kind is None or (SYNTHETIC in marks and not synthetic):
         return None
     content, calls = fields.get("content"), items_of(fields.get("tool_calls"))
     text = content if isinstance(content, str) else content_text(content)

@@ -1,0 +1,308 @@
+"""The prompt of each turn in a dialogue: instructions, history, entities and knowledge within so many tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+import structlog
+
+from langgraph_scrum_master.blocking import off_loop, wait_for
+from langgraph_scrum_master.config import HistoryConfig, TokenBudget
+from langgraph_scrum_master.dialogue import (
+    AgentPersonality,
+    ContextContent,
+    DialogueSession,
+    DialogueTurn,
+    EntityContext,
+    InjectedContext,
+    KnowledgeChunk,
+    ResolvedEntity,
+    UserPreferences,
+)
+from langgraph_scrum_master.doors.assembly import Asked, Assembly
+from langgraph_scrum_master.doors.chat import cost, messages_of, runnable, shortened, user_message
+from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers_the_graph
+from langgraph_scrum_master.fit import reliable
+from langgraph_scrum_master.fit.budgets import STRATEGIES, BudgetStrategy, Demand, budgeted, name_of, spilled
+from langgraph_scrum_master.fit.compress import handle_overflow
+from langgraph_scrum_master.fit.history import (
+    MARGIN,
+    format_history,
+    format_turns,
+    recent_tokens,
+)
+from langgraph_scrum_master.model import SourceFailure
+from langgraph_scrum_master.observe.health import iso
+from langgraph_scrum_master.observe.session import UNKNOWN, asked_at, read_session
+from langgraph_scrum_master.protocols import Clock, EntityLookup, Knowledge, Summarizer, TokenCounter
+from langgraph_scrum_master.record.dialogue import turn_record
+from langgraph_scrum_master.render.prompt import prompt_text
+from langgraph_scrum_master.render.system import system_prompt
+from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
+from langgraph_scrum_master.summarize import ExtractiveSummarizer, summarized
+from langgraph_scrum_master.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
+
+    from langgraph_scrum_master.record.turns import TurnRecords
+
+logger = structlog.get_logger("langgraph_scrum_master")
+T = TypeVar("T")
+
+MAX_TOKENS = 4096
+
+Place: TypeAlias = Literal["system", "human"]
+"""Where what was found stands in the messages: at the end of the system message, or before the user's turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledPrompt(InjectedContext):
+    """A turn's prompt, as messages and as one text, and what it is made of."""
+
+    messages: list[BaseMessage] = field(default_factory=list)
+
+
+class _Found(NamedTuple):
+    resolved: Sequence[ResolvedEntity] = ()
+    entities: Sequence[EntityContext] = ()
+    active: int = 0
+    chunks: Sequence[KnowledgeChunk] = ()
+    failures: tuple[SourceFailure, ...] = ()
+
+
+class PromptAssembler:
+    """Makes the prompt of each turn of a dialogue, never longer than it may be.
+
+    Entities, knowledge and records are used as far as they are given. What fails or is late is left out, logged, and
+    named in the result.
+    """
+
+    def __init__(
+        self,
+        *,
+        instructions: str = "",
+        personality: AgentPersonality | None = AgentPersonality(),  # noqa: B008 - frozen
+        preferences: UserPreferences | None = None,
+        entities: EntityLookup | None = None,
+        knowledge: Knowledge | None = None,
+        summarizer: Summarizer | None = None,
+        strategy: str | BudgetStrategy = "dynamic",
+        history: HistoryConfig = HistoryConfig(),  # noqa: B008 - frozen
+        place: Place = "system",
+        records: TurnRecords | None = None,
+        deadline: float = 5.0,
+        clock: Clock = time.time,
+        count_tokens: TokenCounter = estimate_tokens,
+    ) -> None:
+        if place not in get_args(Place):
+            raise ConfigError(f"place must be one of {get_args(Place)}, got {place!r}")
+        self._instructions = instructions
+        self._personality = personality
+        self._preferences = preferences
+        self._entities = entities
+        self._knowledge = knowledge
+        self._summarizer = summarizer or ExtractiveSummarizer(count_tokens)
+        self._strategy = _strategy(strategy)
+        self._history = history
+        self._place = place
+        self._records = records
+        self._deadline = deadline
+        self._clock = clock
+        self._count_tokens = count_tokens
+
+    def assemble(
+        self, query: str, session: object = (), max_tokens: int = MAX_TOKENS, *, turn_id: str = ""
+    ) -> AssembledPrompt:
+        """The prompt for the user's turn, from code that cannot await."""
+        return wait_for(self.aassemble(query, session, max_tokens, turn_id=turn_id))
+
+    async def aassemble(
+        self, query: str, session: object = (), max_tokens: int = MAX_TOKENS, *, turn_id: str = ""
+    ) -> AssembledPrompt:
+        """The prompt for the user's turn in a session: a `DialogueSession`, or the messages before it."""
+        if not query.strip():
+            raise ConfigError(f"query must be a text that is not empty, got {query!r}")
+        asked = Asked(query, user_message(query), turn_id=turn_id)
+        return await self._assembled(asked, await off_loop(read_session, session), max_tokens)
+
+    def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
+        """A `pre_model_hook` for LangGraph's ready-made agents.
+
+        The last message of a person is the user's turn, the thread is the session; the steps since are kept, results of
+        tools cut where they must be. If it fails the model gets the messages as they are, and the failure is logged.
+        """
+
+        async def assembled(state: object, config: RunnableConfig) -> dict[str, Any]:
+            return {"llm_input_messages": await self._hooked(state, config, max_tokens)}
+
+        return runnable(assembled)
+
+    async def _hooked(self, state: object, config: RunnableConfig, max_tokens: int) -> list[BaseMessage]:
+        given = items_of(read(state, "messages"))
+        place = asked_at(given)
+        if place is None:
+            return list(given)
+        try:
+            message, *after = messages_of(given[place:])
+            query = content_text(message.content)
+            count = reliable(self._count_tokens)
+            kept = shortened(after, (max_tokens - count(query)) // 2, count)
+            thread = dict_of(config.get("configurable")).get("thread_id")
+            session = await off_loop(read_session, list(given[:place]), str(thread) if thread else UNKNOWN)
+            asked = Asked(query, message, kept, text_of(message.id))
+            return (await self._assembled(asked, session, max_tokens)).messages
+        # The host's agent goes on without us.
+        except Exception as error:
+            if steers_the_graph(error):
+                raise
+            logger.error("prompt.failed", error=f"{type(error).__name__}: {error}")
+            return list(given)
+
+    async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
+        assembly = self._assembly(asked, max_tokens)
+        turns = _before(asked.query, session.turns)
+        found = await self._found(asked.query)
+        content, budget = await self._content(assembly, session.instructions, turns, found)
+        prompt = AssembledPrompt(
+            session_id=session.id,
+            turn_id=asked.turn_id or f"turn-{len(turns) + 1}",
+            query=asked.query,
+            content=content,
+            text=prompt_text(content, asked.query),
+            messages=assembly.messages(content),
+            token_count=assembly.size(content),
+            max_tokens=max_tokens,
+            budget=budget,
+            tokens=content.tokens(assembly.count),
+            strategy=name_of(self._strategy),
+            resolved=tuple(found.resolved),
+            chunks_retrieved=len(found.chunks),
+            reranking_used=read(self._knowledge, "reranks", False) is True,
+            personality=self._personality.kind if self._personality else "",
+            failures=found.failures,
+            at=iso(self._clock()),
+        )
+        _log(prompt)
+        await self._keep(prompt, assembly.count)
+        return prompt
+
+    def _assembly(self, asked: Asked, max_tokens: int) -> Assembly:
+        if max_tokens < 1:
+            raise ConfigError(f"max_tokens must be 1 or more, got {max_tokens!r}")
+        count = reliable(self._count_tokens)
+
+        async def summarize(text: str, room: int) -> str:
+            return await summarized(self._summarizer, text, room, asked.query, deadline=self._deadline, count=count)
+
+        assembly = Assembly(asked, max_tokens, self._place == "system", count, summarize)
+        if (least := assembly.size(ContextContent())) > max_tokens:
+            raise QueryTooLongError(
+                f"the query takes {least} tokens by itself, more than max_tokens {max_tokens!r}: shorten it, "
+                f"or allow {least} or more"
+            )
+        return assembly
+
+    async def _content(
+        self, assembly: Assembly, instructions: str, turns: Sequence[DialogueTurn], found: _Found
+    ) -> tuple[ContextContent, TokenBudget]:
+        """Each section in its budget, then all of them, with what goes around them, in the whole."""
+        told = "\n\n".join(part for part in (self._instructions, instructions) if part)
+        draft = ContextContent(
+            system=system_prompt(told, self._personality, self._preferences),
+            entities=tuple(found.entities),
+            rag_chunks=tuple(found.chunks),
+        )
+        demand = self._demand(assembly, turns, draft, found.active)
+        budget = budgeted(self._strategy, demand)
+        chosen = await handle_overflow(draft, budget, assembly.summarize, assembly.count)
+        budget = spilled(budget, chosen.tokens(assembly.count), demand.wanted["system"])
+        history = await format_history(turns, budget["history"], assembly.summarize, assembly.count, self._history)
+        content = replace(chosen, system=draft.system, history=history)
+        return await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count)), budget
+
+    def _demand(self, assembly: Assembly, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
+        last = self._history.verbatim_turns
+        recent = recent_tokens(format_turns(turns[-last:], self._history), assembly.count)
+        summary = self._history.max_summary_tokens if len(turns) > last else 0
+        return Demand(
+            total=assembly.max_tokens - cost(assembly.asked.after, assembly.count),
+            query=assembly.count(assembly.asked.query),
+            turns=len(turns),
+            entities=active,
+            chunks=len(draft.rag_chunks),
+            wanted=draft.tokens(assembly.count) | {"history": recent + MARGIN + summary if turns else 0},
+        )
+
+    async def _found(self, query: str) -> _Found:
+        if not query.strip():
+            return _Found()
+        failures: list[SourceFailure] = []
+
+        async def tried(name: str, work: Awaitable[T], otherwise: T) -> T:
+            try:
+                return await asyncio.wait_for(work, self._deadline)
+            # Whatever a source of the host's raises.
+            except Exception as error:
+                failures.append(SourceFailure.of(name, error, self._deadline))
+                logger.warning("source.failed", source=name, error=failures[-1].error)
+                return otherwise
+
+        found = _Found()
+        if self._entities is not None:
+            found = await tried("entities", off_loop(_looked_up, self._entities, query), found)
+        if self._knowledge is not None:
+            chunks = await tried("knowledge", self._knowledge.retrieve(query, found.resolved), ())
+            found = found._replace(chunks=chunks)
+        return found._replace(failures=tuple(failures))
+
+    async def _keep(self, prompt: AssembledPrompt, count: TokenCounter) -> None:
+        if self._records is None:
+            return
+        try:
+            record = turn_record(prompt, count)
+            work = off_loop(self._records.keep, prompt.session_id, prompt.turn_id, record)
+            await asyncio.wait_for(work, self._deadline)
+        # A record that cannot be kept must not cost the turn its prompt.
+        except Exception as error:
+            logger.error("recorder.failed", turn_id=prompt.turn_id, error=f"{type(error).__name__}: {error}")
+
+
+def _looked_up(lookup: EntityLookup, query: str) -> _Found:
+    resolved = lookup.resolve(query)
+    return _Found(resolved, lookup.contexts(resolved), lookup.active_count)
+
+
+def _before(query: str, turns: Sequence[DialogueTurn]) -> tuple[DialogueTurn, ...]:
+    """The turns before the user's, which may be the last of them already."""
+    last = turns[-1] if turns else None
+    asked_already = last is not None and last.role == "user" and last.text.strip() == query.strip()
+    return tuple(turns[:-1] if asked_already else turns)
+
+
+def _strategy(given: str | BudgetStrategy) -> BudgetStrategy:
+    if callable(given):
+        return given
+    if given not in STRATEGIES:
+        raise ConfigError(f"strategy must be one of {', '.join(STRATEGIES)}, or a function, got {given!r}")
+    return STRATEGIES[given]
+
+
+def _log(prompt: AssembledPrompt) -> None:
+    logger.info(
+        "prompt.assembled",
+        session_id=prompt.session_id,
+        turn_id=prompt.turn_id,
+        tokens=prompt.token_count,
+        max_tokens=prompt.max_tokens,
+        sections=dict(prompt.tokens),
+        compression=prompt.content.history.level,
+        entities=len(prompt.content.entities),
+        chunks=len(prompt.content.rag_chunks),
+        failures=[failure.source for failure in prompt.failures],
+    )
