@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
@@ -34,17 +34,25 @@ def start(
     hypothesis: Said = "",
     action: Said = "",
     prediction: Said = "",
+    tier: Annotated[str, typer.Option(help="gold if a tool records it, silver by hand, bronze if unsure.")] = "silver",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Begin one; prints its id."""
     from langgraph_scrum_master.learned import Experience
 
     begun = Experience(
-        domain=domain, strategy=strategy, goal=goal, hypothesis=hypothesis, action=action, prediction=prediction
+        domain=domain,
+        strategy=strategy,
+        goal=goal,
+        hypothesis=hypothesis,
+        action=action,
+        prediction=prediction,
+        confidence_tier=tier,
     )
     asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(begun))
-    typer.echo(begun.id)
+    typer.echo(json.dumps(begun.to_dict(), indent=2) if as_json else begun.id)
 
 
 @experience.command()
@@ -57,17 +65,14 @@ def update(
     prediction: Said = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
-    """Try again with something else: what is given replaces what was, and the iterations are counted."""
-    given = {"strategy": strategy, "hypothesis": hypothesis, "action": action, "prediction": prediction}
+    """Try again with something else: what is given replaces what was, which stays in its history."""
 
-    async def work() -> None:
-        searcher = _searcher(folder, namespace, embedder)
-        known = await _known(searcher, identity)
-        changed = {name: text for name, text in given.items() if text}
-        await searcher.keep_experience(replace(known, **changed, iteration_count=known.iteration_count + 1))
+    def next_one(known: Experience) -> Experience:
+        return known.tried(strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction)
 
-    asyncio.run(work())
+    _change(_searcher(folder, namespace, embedder), identity, next_one, as_json)
 
 
 @experience.command()
@@ -83,27 +88,22 @@ def resolve(
     takeaway: Said = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Say what came of it."""
 
-    async def work() -> None:
-        searcher = _searcher(folder, namespace, embedder)
-        known = await _known(searcher, identity)
-        await searcher.keep_experience(
-            replace(
-                known,
-                outcome_status=outcome,
-                outcome_result=result,
-                surprise=surprise,
-                root_cause=root_cause,
-                root_cause_category=root_cause_category,
-                what_worked=what_worked,
-                takeaway=takeaway,
-                confidence_tier="abandoned" if outcome == "abandoned" else known.confidence_tier,
-            )
+    def ended(known: Experience) -> Experience:
+        return known.resolved(
+            outcome,
+            result,
+            surprise=surprise,
+            root_cause=root_cause,
+            root_cause_category=root_cause_category,
+            what_worked=what_worked,
+            takeaway=takeaway,
         )
 
-    asyncio.run(work())
+    _change(_searcher(folder, namespace, embedder), identity, ended, as_json)
 
 
 @experience.command(name="list")
@@ -115,20 +115,27 @@ def list_(
     if as_json:
         typer.echo(json.dumps([each.to_dict() for each in kept], indent=2))
         return
-    table = Table("id", "domain", "strategy", "goal", "outcome", box=None)
+    table = Table(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
     for each in kept:
         table.add_row(each.id, each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
     Console().print(table if kept else "Nothing was recorded yet.")
+
+
+def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Experience], as_json: bool) -> None:
+    async def work() -> Experience:
+        known = await searcher.get_experience(identity)
+        if known is None:
+            raise ConfigError(f"there is no experience {identity!r}: `scrum-master experience list` shows all")
+        changed = change(known)
+        await searcher.keep_experience(changed)
+        return changed
+
+    changed = asyncio.run(work())
+    if as_json:
+        typer.echo(json.dumps(changed.to_dict(), indent=2))
 
 
 def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:
     from langgraph_scrum_master.memory.searcher import Searcher
 
     return Searcher(opened(folder, namespace, embedder, new=new))
-
-
-async def _known(searcher: Searcher, identity: str) -> Experience:
-    known = await searcher.get_experience(identity)
-    if known is None:
-        raise ConfigError(f"there is no experience {identity!r}: `scrum-master experience list` shows all")
-    return known
