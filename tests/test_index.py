@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -481,3 +483,26 @@ def experienced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asyncio.run(searcher.keep_experience(begun))
     asyncio.run(searcher.keep_experience(Experience.from_dict(begun.resolved("confirmed").to_dict() | {"id": "done"})))
     return folder
+
+
+CONSOLE = re.compile(r"```console\n(.*?)```", re.S)
+
+
+def test_the_page_shows_what_its_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = CONSOLE.findall((ROOT / "docs" / "learn.md").read_text(encoding="utf-8"))
+    root = new_repository(tmp_path / "small copy")
+    for part in ("docs", "src/langgraph_scrum_master/index"):
+        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("images", "__pycache__"))
+    commit(root, "All of it")
+    monkeypatch.chdir(root)
+
+    identity = ""
+    for each in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.M)[1:]:
+        command, _, expected = each.partition("\n")
+        within = re.fullmatch(r"ID=\$\((.*)\)", command)
+        arguments = shlex.split((within[1] if within else command).replace("$ID", identity))
+        assert arguments[0] == "scrum-master"
+        printed = scrum_master(*arguments[1:])
+        identity = printed.strip() if within else identity
+        if expected:
+            assert printed == expected

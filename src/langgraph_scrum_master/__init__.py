@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         Commit as Commit,
         ContextItem as ContextItem,
         Experience as Experience,
+        Iteration as Iteration,
         Value as Value,
     )
     from langgraph_scrum_master.memories import (
@@ -168,6 +169,7 @@ _HOMES = {
         "Commit",
         "ContextItem",
         "Experience",
+        "Iteration",
         "Value",
     ),
     "memories": (

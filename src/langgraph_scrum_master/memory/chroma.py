@@ -59,6 +59,7 @@ MARGIN = 300.0
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
+_connecting = threading.Lock()
 _opened_in: int | None = None
 
 
@@ -465,17 +466,21 @@ class ChromaMemory(RecordMemory):
 
     def _connected(self) -> ClientAPI:
         _refuse_after_fork()
-        if self._client is None:
-            import chromadb
-            from chromadb.config import Settings
-
-            settings = Settings(anonymized_telemetry=False)
-            if self._path is None:
-                self._client = chromadb.EphemeralClient(settings)
-            else:
-                self._path.mkdir(parents=True, exist_ok=True)
-                self._client = self._open_folder(chromadb.PersistentClient, settings)
+        # One at a time: memories beside each other share a folder, and Chroma opens none twice at once.
+        with _connecting:
+            if self._client is None:
+                self._client = self._connect()
         return self._client
+
+    def _connect(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+        if self._path is None:
+            return chromadb.EphemeralClient(settings)
+        self._path.mkdir(parents=True, exist_ok=True)
+        return self._open_folder(chromadb.PersistentClient, settings)
 
     def _open_folder(self, connect: Callable[..., ClientAPI], settings: Any) -> ClientAPI:
         try:
