@@ -163,6 +163,27 @@ def test_an_indexing_that_was_stopped_goes_on(how: signal.Signals, tmp_path: Pat
     assert asyncio.run(index_code(memory, project)) == IndexReport(unchanged=50)
 
 
+async def test_what_an_interrupted_indexing_kept_goes_with_its_file(project: Path) -> None:
+    memory = StoreMemory(InMemoryStore())
+    book = memory.beside("code").beside("index-code")
+
+    def stop(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        await index_code(memory, project, progress=stop)
+    # As if it had been stopped between keeping the units and noting that they are kept.
+    noted = (await book.get_many(["web/cart.ts"]))["web/cart.ts"]
+    await book.store_embedding(noted.key, noted.content, noted.metadata | {"digest": ""})
+    (project / "web" / "cart.ts").unlink()
+
+    report = await index_code(memory, project)
+
+    assert (report.removed, report.unchanged) == (7, 5)
+    assert not [result.key for result in await memory.beside("code").every() if "cart" in result.key]
+
+
 async def test_what_cannot_be_read_is_named_and_the_rest_is_kept(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

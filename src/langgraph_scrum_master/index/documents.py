@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, Source, index_files, numbered
 from langgraph_scrum_master.memories import Memory
 from langgraph_scrum_master.text.adr import FRONT_MATTER, Adr, parse_adr
+from langgraph_scrum_master.text.sections import sections_of
 
 SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
@@ -22,10 +23,6 @@ _ADR_NAME = re.compile(r"adr[-_ ]?\d", re.I)
 _ADR_NUMBER = re.compile(r"^(?:ADR)?[-_ ]?\d+\s*[.:–—-]?\s*", re.I)
 _LIST = re.compile(r"(?:^|/)(?:[\w-]*requirements|constraints|CMakeLists|robots)[\w.-]*\.txt$")
 """Texts for machines."""
-
-_HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
-_LINE = re.compile(r"([=\-~^\"'`:.#*+<>_])\1{2,}\s*")
-_FENCE = re.compile(r"\s*(```|~~~)")
 
 
 async def index_documents(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
@@ -76,51 +73,13 @@ def _of_adr(adr: Adr, pieces: Sequence[tuple[str, str]]) -> list[tuple[str, str]
 
 def sections(text: str, rst: bool = False) -> list[tuple[str, str]]:
     """The pieces of a document, each with the headings it stands under."""
-    lines = FRONT_MATTER.sub("", text).split("\n")
-    trail: list[tuple[int, str]] = []
-    found: list[tuple[str, list[str]]] = [("", [])]
-    styles: list[str] = [] if rst else ["=", "-"]
-    fenced, at = False, 0
-    while at < len(lines):
-        fenced ^= bool(_FENCE.match(lines[at])) and not rst
-        heading = None if fenced else _heading(lines, at, styles, rst)
-        if heading:
-            trail = [*(above for above in trail if above[0] < heading.level), (heading.level, heading.title)]
-            found.append((" > ".join(title for _, title in trail), []))
-        else:
-            found[-1][1].append(lines[at])
-        at += heading.lines if heading else 1
-    return [(title, piece) for title, body in found for piece in _pieces("\n".join(body).strip()) if piece or title]
-
-
-class _Heading(NamedTuple):
-    level: int
-    title: str
-    lines: int
-
-
-def _heading(lines: Sequence[str], at: int, styles: list[str], rst: bool) -> _Heading | None:
-    """The heading that begins in a line: after #s, or over a line of signs, in reStructuredText also between two.
-
-    Signs stand for a level by their place among the styles; reStructuredText counts them as they first come.
-    """
-    marked = None if rst else _HEADING.fullmatch(lines[at])
-    if marked:
-        return _Heading(len(marked[1]), marked[2], 1)
-    if at and lines[at - 1].strip():
-        return None
-    over = rst and bool(_LINE.fullmatch(lines[at]))
-    title, under = ["", "", *lines[at + over : at + over + 2], "", ""][2:4]
-    style = under[:1] * (2 if over else 1)
-    if not title.strip() or _LINE.fullmatch(title) or not _LINE.fullmatch(under):
-        return None
-    if rst and len(under.rstrip()) < len(title.strip()):
-        return None
-    if style not in styles:
-        if not rst:
-            return None
-        styles.append(style)
-    return _Heading(styles.index(style) + 1, title.strip(), 3 if over else 2)
+    text = FRONT_MATTER.sub("", text)
+    return [
+        (section.title, piece)
+        for section in sections_of(text, rst)
+        for piece in _pieces(text[section.body : section.end].strip())
+        if piece or section.title
+    ]
 
 
 def _pieces(text: str, joints: Sequence[str] = ("\n\n", "\n", " ")) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
@@ -64,9 +64,9 @@ class IndexReport(Plain):
     """Texts that are new, or changed."""
     removed: int = 0
     unchanged: int = 0
-    """Files, or commits, that were as before."""
+    """Files, commits or values that were as before."""
     skipped: dict[str, str] = field(default_factory=dict, hash=False)
-    """Files that were left out, and why."""
+    """Files, or axes, that were left out, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +122,8 @@ async def index_files(
 ) -> IndexReport:
     """Keep on the shelf what `cut` makes of the files, of changed ones only, and let go of what is gone.
 
-    What was kept of each file is noted beside the shelf under this name, after it was kept: an indexing that was
-    interrupted goes on where it was.
+    Beside the shelf, under this name, it is noted what is about to be kept of each file, and that it was kept: an
+    indexing that was interrupted goes on where it was, and nothing is kept that could not be let go of.
     """
     book = shelf.beside(f"index-{name}")
     names = await off_loop(project_files, root, suffixes)
@@ -131,28 +131,29 @@ async def index_files(
     earlier = set(everything[ALL].metadata["files"]) if ALL in everything else set()
     gone = sorted(earlier - set(names))
     notes = await book.get_many([*names, *gone])
-    # Noted before: whatever is kept from here on can be let go of later.
     if set(names) - earlier:
         await book.store_many([note(ALL, files=sorted(earlier | set(names)))])
-    report = IndexReport()
+    written = removed = unchanged = 0
+    skipped: dict[str, str] = {}
     waiting: list[_File] = []
     for done, path in enumerate(names, 1):
         outcome = await off_loop(_looked_at, root, path, notes.get(path), cut)
         if isinstance(outcome, str):
-            report = replace(report, skipped={**report.skipped, path: outcome})
+            skipped[path] = outcome
         elif outcome is None:
-            report = replace(report, unchanged=report.unchanged + 1)
+            unchanged += 1
         else:
             waiting.append(outcome)
         if done == len(names) or sum(len(file.kept) for file in waiting) >= BATCH:
-            report, waiting = await _settled(shelf, book, waiting, notes, report), []
+            counts = await _settled(shelf, book, waiting, notes)
+            written, removed, waiting = written + counts[0], removed + counts[1], []
         if progress is not None:
             progress(done, len(names))
     if gone:
-        report = await _settled(shelf, book, [_File(path, "", []) for path in gone], notes, report)
+        removed += (await _settled(shelf, book, [_File(path, "", []) for path in gone], notes))[1]
         await book.forget(*gone)
         await book.store_many([note(ALL, files=names)])
-    return report
+    return IndexReport(written=written, removed=removed, unchanged=unchanged, skipped=skipped)
 
 
 ALL = "all files"
@@ -196,19 +197,21 @@ def _looked_at(root: Path, path: str, noted: MemoryResult | None, cut: Cut) -> _
 
 
 async def _settled(
-    shelf: Shelf, book: Shelf, files: Sequence[_File], notes: Mapping[str, MemoryResult], report: IndexReport
-) -> IndexReport:
-    """Keep what the files hold instead of what they held, then note it; gives the report with that counted."""
-    kept = [memory for file in files for memory in file.kept]
-    written = await store_changed(shelf, kept)
-    before = {key for file in files if file.path in notes for key in notes[file.path].metadata["keys"]}
-    gone = sorted(before - {memory.key for memory in kept})
+    shelf: Shelf, book: Shelf, files: Sequence[_File], notes: Mapping[str, MemoryResult]
+) -> tuple[int, int]:
+    """Keep what the files hold instead of what they held; gives how many are new or changed, and gone."""
+    held = {path: set(noted.metadata["keys"]) for path, noted in notes.items()}
+    keys = {file.path: {memory.key for memory in file.kept} for file in files}
+    new = [path for path, each in keys.items() if each - held.get(path, set())]
+    await book.store_many([note(path, digest="", keys=sorted(keys[path] | held.get(path, set()))) for path in new])
+    written = await store_changed(shelf, [memory for file in files for memory in file.kept])
+    gone = sorted({key for path, each in keys.items() for key in held.get(path, set()) - each})
     if gone:
         await shelf.forget(*gone)
     await book.store_many(
-        [note(file.path, digest=file.digest, keys=[each.key for each in file.kept]) for file in files if file.digest]
+        [note(file.path, digest=file.digest, keys=sorted(keys[file.path])) for file in files if file.digest]
     )
-    return replace(report, written=report.written + written, removed=report.removed + len(gone))
+    return written, len(gone)
 
 
 async def store_changed(shelf: Shelf, rows: Sequence[Memory]) -> int:
