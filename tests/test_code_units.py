@@ -112,6 +112,14 @@ def test_go() -> None:
     ]
 
 
+def test_a_licence_does_not_say_what_a_file_is_about() -> None:
+    licence = "// Copyright 2026 Maria\n// All rights reserved.\n\n"
+
+    assert units("a.go", f"{licence}// Package a adds.\npackage a\n")["a"].docstring == "Package a adds."
+    assert units("a.ts", f"{licence}// Adds.\nimport b from 'b';\n")["a"].docstring == "Adds."
+    assert units("a.ts", f"{licence}// Of f.\nfunction f() {{}}\n")["a"].docstring == ""
+
+
 def test_receivers_and_groups_of_go() -> None:
     text = (
         "package a\n\ntype (\n\t// S is.\n\tS interface { Get() int }\n\tT = S\n)\n\n"

@@ -122,10 +122,12 @@ _WRAPPERS = {
 """What may stand around a unit, below its comment."""
 
 _ATTRIBUTES = ("attribute_item", "decorator")
+_OPENINGS = ("package_clause", "package_declaration", "import_statement", "import_declaration")
 _COMMENTS = ("comment", "line_comment", "block_comment")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 _CONSTANT_FIELD = re.compile(r"(?s)(?=.*\bstatic\b)(?=.*\bfinal\b)")
 _COMMENT_MARKS = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!\*)|//[/!]?)? ?|\s*\*+/\s*$")
+_LICENCE = re.compile(r"copyright|licen[cs]e|SPDX-", re.I)
 _NOT_PROSE = re.compile(r"\W*$|(?:go:|nolint|eslint|prettier-|@ts-|istanbul|#(?:end)?region)")
 
 
@@ -322,18 +324,19 @@ def _trails(comment: Node, lines: Lines) -> bool:
 
 
 def _module_doc(root: Node, lines: Lines) -> str:
-    """The comment that a file begins with, if it is no unit's."""
-    comments: list[Node] = []
+    """The last comment before all else, if it is neither the first unit's nor a licence."""
+    comments: list[list[Node]] = []
     for child in root.named_children:
         if child.type not in _COMMENTS:
-            package = child.type in ("package_clause", "package_declaration")
-            if comments and not package and lines.touch(comments[-1], child) and child.type != "import_statement":
-                comments = [each for each in comments if _text(each).startswith("//!")]
+            if comments and child.type not in _OPENINGS and lines.touch(comments[-1][-1], child):
+                comments[-1] = [each for each in comments[-1] if _text(each).startswith("//!")]
             break
-        if comments and not lines.touch(comments[-1], child):
-            break
-        comments.append(child)
-    return _prose("\n".join(_text(each) for each in comments))
+        if comments and lines.touch(comments[-1][-1], child):
+            comments[-1].append(child)
+        else:
+            comments.append([child])
+    told = [_prose("\n".join(map(_text, each))) for each in comments]
+    return next((text for text in reversed(told) if text and not _LICENCE.search(text)), "")
 
 
 def _prose(comment: str) -> str:
