@@ -198,8 +198,8 @@ async def test_progress_is_told_by_axis() -> None:
 def test_an_experience_keeps_what_was_tried_before() -> None:
     begun = Experience(domain="debugging", strategy="ask-user", goal="Find it", hypothesis="A", action="Look")
 
-    third = begun.tried(hypothesis="B").tried(strategy="read-the-error", prediction="It is there")
-    ended = third.resolved("abandoned", "No time")
+    third = begun.tried_again(hypothesis="B").tried_again(strategy="read-the-error", prediction="It is there")
+    ended = third.resolved("abandoned", outcome_result="No time")
 
     assert [(each.strategy, each.hypothesis, each.action) for each in ended.history] == [
         ("ask-user", "A", "Look"),

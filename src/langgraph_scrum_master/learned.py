@@ -66,20 +66,21 @@ def one_of(name: str, value: str, valid: object) -> str:
     return value
 
 
-def remembered(
+def noted(
     text: str,
     category: MemoryCategory | str = "fact",
-    *,
-    now: str,
     importance: float = 0.5,
+    *,
     tags: Iterable[str] = (),
     verified: bool = False,
+    now: str | None = None,
 ) -> Memory:
-    """A text to keep among the memories, with what it is, how much it matters, and whether it was checked."""
+    """A text worth keeping, with what it is, how much it matters, and whether it was checked."""
     if not text.strip():
         raise ConfigError(f"the text must not be empty, got {text!r}")
     if not 0 <= importance <= 1:
         raise ConfigError(f"importance must be from 0 to 1, got {importance!r}")
+    now = now or utc_now()
     named = sorted({tag.strip() for tag in tags})
     if "" in named:
         raise ConfigError(f"a tag must not be empty, got {tags!r}")
@@ -203,7 +204,7 @@ class Experience(Plain):
         if not self.id:
             object.__setattr__(self, "id", f"experience:{digest(self.goal, self.strategy, self.created_at)}")
 
-    def tried(
+    def tried_again(
         self, *, strategy: Strategy | str = "", hypothesis: str = "", action: str = "", prediction: str = ""
     ) -> Experience:
         """The next iteration: what is given takes the place of what was, which becomes history."""
@@ -226,8 +227,8 @@ class Experience(Plain):
     def resolved(
         self,
         outcome: OutcomeStatus | str,
-        result: str = "",
         *,
+        outcome_result: str = "",
         surprise: str = "",
         root_cause: str = "",
         root_cause_category: RootCauseCategory | str = "",
@@ -242,7 +243,7 @@ class Experience(Plain):
         return replace(
             self,
             outcome_status=outcome,
-            outcome_result=result,
+            outcome_result=outcome_result,
             surprise=surprise,
             root_cause=root_cause,
             root_cause_category=root_cause_category,

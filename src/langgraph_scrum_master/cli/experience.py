@@ -13,7 +13,6 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
-from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.learned import Experience
@@ -70,7 +69,7 @@ def update(
     """Try again with something else: what is given replaces what was, which stays in its history."""
 
     def next_one(known: Experience) -> Experience:
-        return known.tried(strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction)
+        return known.tried_again(strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction)
 
     _change(_searcher(folder, namespace, embedder), identity, next_one, as_json)
 
@@ -95,7 +94,7 @@ def resolve(
     def ended(known: Experience) -> Experience:
         return known.resolved(
             outcome,
-            result,
+            outcome_result=result,
             surprise=surprise,
             root_cause=root_cause,
             root_cause_category=root_cause_category,
@@ -122,15 +121,7 @@ def list_(
 
 
 def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Experience], as_json: bool) -> None:
-    async def work() -> Experience:
-        known = await searcher.get_experience(identity)
-        if known is None:
-            raise ConfigError(f"there is no experience {identity!r}: `scrum-master experience list` shows all")
-        changed = change(known)
-        await searcher.keep_experience(changed)
-        return changed
-
-    changed = asyncio.run(work())
+    changed = asyncio.run(searcher.change_experience(identity, change))
     if as_json:
         typer.echo(json.dumps(changed.to_dict(), indent=2))
 

@@ -120,10 +120,9 @@ def remember(
     embedder: Embedder = "static",
 ) -> None:
     """Keep a text in a memory; prints its key. The same text again takes its place."""
-    from langgraph_scrum_master.learned import remembered
-    from langgraph_scrum_master.model import utc_now
+    from langgraph_scrum_master.learned import noted
 
-    kept = remembered(text, category, importance=importance, tags=tag or (), verified=verified, now=utc_now())
+    kept = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
     typer.echo(kept.key)
 

@@ -59,8 +59,8 @@ MARGIN = 300.0
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
-_connecting = threading.Lock()
 _opened_in: int | None = None
+_connecting = threading.Lock()
 
 
 class ChromaMemory(RecordMemory):
@@ -466,7 +466,8 @@ class ChromaMemory(RecordMemory):
 
     def _connected(self) -> ClientAPI:
         _refuse_after_fork()
-        # One at a time: memories beside each other share a folder, and Chroma opens none twice at once.
+        # One after the other: a memory and those beside it share what Chroma makes here, and it would hand that out to
+        # one thread before another has finished making it.
         with _connecting:
             if self._client is None:
                 self._client = self._connect()

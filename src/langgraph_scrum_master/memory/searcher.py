@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import structlog
 
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.learned import (
     AXES,
     Axis,
@@ -94,6 +94,15 @@ class Searcher:
         """The experience with this id."""
         found = await self.shelf(experiences_on("full")).get_many([identity])
         return next((each for each, _ in _read(Experience.read, list(found.values()))), None)
+
+    async def change_experience(self, identity: str, change: Callable[[Experience], Experience]) -> Experience:
+        """Keep the experience with this id as it is after a change; gives it."""
+        known = await self.get_experience(identity)
+        if known is None:
+            raise ConfigError(f"there is no experience {identity!r}: a list of all experiences has their ids")
+        changed = change(known)
+        await self.keep_experience(changed)
+        return changed
 
     async def all_experiences(self) -> list[Experience]:
         """Every experience, the newest first."""
