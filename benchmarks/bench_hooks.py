@@ -20,8 +20,7 @@ from typing import Any
 
 from bench_memory import texts
 from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher
-from langgraph_scrum_master.learned import AXES
-from langgraph_scrum_master.memory.searcher import experiences_on
+from langgraph_scrum_master.learned import AXES, experiences_on
 
 MEMORIES, EXPERIENCES, ROUNDS = 1_000, 200, 7
 BAR = 2_000

@@ -3,6 +3,7 @@
 - telling duplicates among 100 texts of 900 characters, against difflib on the same texts
 - assembling from five sources of 2,000 records each against one bare embedding of the query and Chroma query of 100
 - indexing this project's own code and commits again against the first time
+- finding values in 400 experiences
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any
 
 from bench_memory import texts
 from langgraph_scrum_master import ChromaMemory, CodeUnit, Commit, ContextAssembler, Experience, Memory, Searcher, Value
-from langgraph_scrum_master.index import index_code, index_commits
-from langgraph_scrum_master.memory.searcher import experiences_on
+from langgraph_scrum_master.index import index_code, index_commits, index_values
+from langgraph_scrum_master.learned import experiences_on
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.text.similarity import Shelf
 
@@ -112,10 +113,24 @@ def indexing() -> None:
         print(f"indexing {name} again: {again:.2f} s against {first:.1f} s, 1/{first / again:.0f} (bar: 1/20)")
 
 
+def values() -> None:
+    memory = ChromaMemory()
+    tried = [
+        Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text, outcome_status="confirmed")
+        for i, text in enumerate(texts(400, Random(3)))
+    ]
+    asyncio.run(Searcher(memory).keep_experience(*tried))
+    first = seconds(lambda: asyncio.run(index_values(memory)))
+    again = median(seconds(lambda: asyncio.run(index_values(memory))) for _ in range(3))
+    found = len(asyncio.run(memory.beside("values").every()))
+    print(f"{found} values in 400 experiences: {first:.1f} s with the import of scikit-learn, then {again:.2f} s")
+
+
 def main() -> None:
     duplicates()
     assembling()
     indexing()
+    values()
 
 
 if __name__ == "__main__":

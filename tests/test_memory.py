@@ -485,3 +485,11 @@ async def test_a_result_says_why_it_was_found(memory: RecordMemory) -> None:
         sum(strength * (0.5 if space in ("E8", "E9", "E11") else 1) for space, strength in best.strengths.items()),
         abs=0.01,
     )
+
+
+async def test_memories_beside_each_other_may_be_opened_at_once(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path / "new")
+
+    found = await asyncio.gather(*(memory.beside(f"shelf-{i}").search_similar("anything") for i in range(8)))
+
+    assert found == [[]] * 8

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         Commit as Commit,
         ContextItem as ContextItem,
         Experience as Experience,
+        Iteration as Iteration,
         Value as Value,
     )
     from langgraph_scrum_master.lessons import (
@@ -271,6 +272,7 @@ _HOMES = {
         "Commit",
         "ContextItem",
         "Experience",
+        "Iteration",
         "Value",
     ),
     "lessons": ("Lesson",),

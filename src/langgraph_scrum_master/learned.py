@@ -6,6 +6,7 @@ What is written is what is read: each kind becomes a `Memory` by its own method,
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -49,7 +50,7 @@ RootCauseCategory: TypeAlias = Literal[
     "timing-issue",
 ]
 ConfidenceTier: TypeAlias = Literal["gold", "silver", "bronze", "abandoned"]
-"""Captured automatically, by hand, or less sure."""
+"""Captured automatically, recorded by hand, less sure, or given up."""
 
 MemoryCategory: TypeAlias = Literal["preference", "fact", "event", "workflow", "context", "error", "decision"]
 UnitType: TypeAlias = Literal["function", "class", "method", "module", "constant"]
@@ -65,12 +66,31 @@ def one_of(name: str, value: str, valid: object) -> str:
     return value
 
 
-def noted(text: str, category: MemoryCategory | str = "fact", importance: float = 0.5) -> Memory:
-    """A text worth keeping, as a memory of a category."""
+def noted(
+    text: str,
+    category: MemoryCategory | str = "fact",
+    importance: float = 0.5,
+    *,
+    tags: Iterable[str] = (),
+    verified: bool = False,
+    now: str | None = None,
+) -> Memory:
+    """A text worth keeping, with what it is, how much it matters, and whether it was checked."""
     if not text.strip():
         raise ConfigError(f"the text must not be empty, got {text!r}")
-    metadata = {"category": one_of("category", category, MemoryCategory)}
-    return Memory(content=text, importance=importance, created_at=utc_now(), metadata=metadata)
+    if not 0 <= importance <= 1:
+        raise ConfigError(f"importance must be from 0 to 1, got {importance!r}")
+    now = now or utc_now()
+    named = sorted({tag.strip() for tag in tags})
+    if "" in named:
+        raise ConfigError(f"a tag must not be empty, got {tags!r}")
+    metadata: dict[str, Any] = {
+        "category": one_of("category", category, MemoryCategory),
+        **({"tags": named} if named else {}),
+        "verification_status": "verified" if verified else "unverified",
+        **({"verified_at": now} if verified else {}),
+    }
+    return Memory(content=text, importance=importance, created_at=now, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +154,16 @@ class Commit(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Iteration(Plain):
+    """What was tried before something else was."""
+
+    strategy: Strategy | str
+    hypothesis: str = ""
+    action: str = ""
+    prediction: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experience(Plain):
     """Something that was tried: what was expected, what came of it, and what it taught."""
 
@@ -153,6 +183,8 @@ class Experience(Plain):
     takeaway: str = ""
     confidence_tier: ConfidenceTier | str = "silver"
     iteration_count: int = 1
+    history: tuple[Iteration, ...] = ()
+    """The iterations before this one, the first first."""
     created_at: str = field(default_factory=utc_now)
     id: str = ""
     """Made from goal, strategy and time if there is none."""
@@ -165,9 +197,70 @@ class Experience(Plain):
             one_of("outcome_status", self.outcome_status, OutcomeStatus)
         if self.root_cause_category:
             one_of("root_cause_category", self.root_cause_category, RootCauseCategory)
-        clamp(self, "iteration_count", 1, None)
+        if not self.goal.strip():
+            raise ConfigError(f"goal must be a text that is not empty, got {self.goal!r}")
+        freeze(self, "history")
+        clamp(self, "iteration_count", len(self.history) + 1, None)
         if not self.id:
             object.__setattr__(self, "id", f"experience:{digest(self.goal, self.strategy, self.created_at)}")
+
+    def tried_again(
+        self, *, strategy: Strategy | str = "", hypothesis: str = "", action: str = "", prediction: str = ""
+    ) -> Experience:
+        """The next iteration: what is given takes the place of what was, which becomes history."""
+        self._refuse_resolved()
+        if not any(text.strip() for text in (strategy, hypothesis, action, prediction)):
+            raise ConfigError("an iteration must bring a strategy, hypothesis, action or prediction, got none")
+        before = Iteration(
+            strategy=self.strategy, hypothesis=self.hypothesis, action=self.action, prediction=self.prediction
+        )
+        return replace(
+            self,
+            strategy=strategy or self.strategy,
+            hypothesis=hypothesis or self.hypothesis,
+            action=action or self.action,
+            prediction=prediction or self.prediction,
+            history=(*self.history, before),
+            iteration_count=self.iteration_count + 1,
+        )
+
+    def resolved(
+        self,
+        outcome: OutcomeStatus | str,
+        *,
+        outcome_result: str = "",
+        surprise: str = "",
+        root_cause: str = "",
+        root_cause_category: RootCauseCategory | str = "",
+        what_worked: str = "",
+        takeaway: str = "",
+    ) -> Experience:
+        """What came of it; one that was given up counts less from then on."""
+        self._refuse_resolved()
+        one_of("outcome", outcome, OutcomeStatus)
+        if root_cause_category and not root_cause.strip():
+            raise ConfigError(f"a root cause must be described, got only its category {root_cause_category!r}")
+        return replace(
+            self,
+            outcome_status=outcome,
+            outcome_result=outcome_result,
+            surprise=surprise,
+            root_cause=root_cause,
+            root_cause_category=root_cause_category,
+            what_worked=what_worked,
+            takeaway=takeaway,
+            confidence_tier="abandoned" if outcome == "abandoned" else self.confidence_tier,
+        )
+
+    def _refuse_resolved(self) -> None:
+        if self.outcome_status:
+            raise ConfigError(f"experience {self.id!r} is {self.outcome_status} already: start another")
+
+    def lesson(self, axis: Axis | str) -> str:
+        """What it teaches on an axis, on one line; empty where it has nothing to say there."""
+        taught = self.takeaway or self.what_worked or self.outcome_result or self.action or self.goal
+        told = {"surprise": self.surprise, "root_cause": self.root_cause}.get(one_of("axis", axis, Axis), taught)
+        return " ".join(told.split())
 
     def text(self, axis: Axis | str) -> str:
         """What it is found by on an axis; empty where it has nothing to say there."""
@@ -190,17 +283,6 @@ class Experience(Plain):
         metadata = {**wanted, "experience": self.to_dict()}
         return Memory(content=text, key=self.id, created_at=self.created_at, metadata=metadata)
 
-    def tried_again(self, **changed: str) -> Experience:
-        """The same with something else tried: what is not empty replaces what was, and the iterations are counted."""
-        given = {name: text for name, text in changed.items() if text}
-        return replace(self, **given, iteration_count=self.iteration_count + 1)
-
-    def resolved(self, outcome: OutcomeStatus | str, **told: str) -> Experience:
-        """The same with what came of it."""
-        status = one_of("outcome", outcome, OutcomeStatus)
-        tier = "abandoned" if status == "abandoned" else self.confidence_tier
-        return replace(self, outcome_status=status, confidence_tier=tier, **told)  # type: ignore[arg-type]
-
     @classmethod
     def read(cls, result: MemoryResult) -> Experience:
         """What a memory keeps."""
@@ -218,9 +300,17 @@ class Value(Plain):
     similarity_to_centroid: float = 1.0
     members: tuple[str, ...] = ()
     """The experiences it comes from, by their ids."""
+    domains: tuple[str, ...] = ()
+    """Those of its members, the most frequent first; it is found by them too."""
+    strategies: tuple[str, ...] = ()
+    content_hash: str = ""
+    """Of what its members say: as long as it is the same, so is the text."""
+    by_model: bool = False
+    """Whether a chat model put it into words."""
 
     def __post_init__(self) -> None:
-        freeze(self, "members")
+        one_of("axis", self.axis, Axis)
+        freeze(self, "members", "domains", "strategies")
 
     @property
     def id(self) -> str:
@@ -229,7 +319,9 @@ class Value(Plain):
 
     def kept(self) -> Memory:
         """As it is kept."""
-        return Memory(content=self.text, key=self.id, metadata={"value": self.to_dict()})
+        about = " ".join((*self.domains, *self.strategies))
+        text = "\n".join(part for part in (self.text, about) if part)
+        return Memory(content=text, key=self.id, metadata={"value": self.to_dict()})
 
     @classmethod
     def read(cls, result: MemoryResult) -> Value:
@@ -238,6 +330,11 @@ class Value(Plain):
 
 
 AXES: tuple[Axis, ...] = get_args(Axis)
+
+
+def experiences_on(axis: str) -> str:
+    """The name of the shelf with the experiences of an axis."""
+    return f"experiences-{axis}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.learned import Experience
     from langgraph_scrum_master.memory.searcher import Searcher
 
 experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
@@ -31,17 +33,25 @@ def start(
     hypothesis: Said = "",
     action: Said = "",
     prediction: Said = "",
+    tier: Annotated[str, typer.Option(help="gold if a tool records it, silver by hand, bronze if unsure.")] = "silver",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Begin one; prints its id."""
     from langgraph_scrum_master.learned import Experience
 
     begun = Experience(
-        domain=domain, strategy=strategy, goal=goal, hypothesis=hypothesis, action=action, prediction=prediction
+        domain=domain,
+        strategy=strategy,
+        goal=goal,
+        hypothesis=hypothesis,
+        action=action,
+        prediction=prediction,
+        confidence_tier=tier,
     )
     asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(begun))
-    typer.echo(begun.id)
+    typer.echo(json.dumps(begun.to_dict(), indent=2) if as_json else begun.id)
 
 
 @experience.command()
@@ -54,16 +64,14 @@ def update(
     prediction: Said = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
-    """Try again with something else: what is given replaces what was, and the iterations are counted."""
-    asyncio.run(
-        _searcher(folder, namespace, embedder).change_experience(
-            identity,
-            lambda known: known.tried_again(
-                strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction
-            ),
-        )
-    )
+    """Try again with something else: what is given replaces what was, which stays in its history."""
+
+    def next_one(known: Experience) -> Experience:
+        return known.tried_again(strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction)
+
+    _change(_searcher(folder, namespace, embedder), identity, next_one, as_json)
 
 
 @experience.command()
@@ -79,22 +87,22 @@ def resolve(
     takeaway: Said = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Say what came of it."""
-    asyncio.run(
-        _searcher(folder, namespace, embedder).change_experience(
-            identity,
-            lambda known: known.resolved(
-                outcome,
-                outcome_result=result,
-                surprise=surprise,
-                root_cause=root_cause,
-                root_cause_category=root_cause_category,
-                what_worked=what_worked,
-                takeaway=takeaway,
-            ),
+
+    def ended(known: Experience) -> Experience:
+        return known.resolved(
+            outcome,
+            outcome_result=result,
+            surprise=surprise,
+            root_cause=root_cause,
+            root_cause_category=root_cause_category,
+            what_worked=what_worked,
+            takeaway=takeaway,
         )
-    )
+
+    _change(_searcher(folder, namespace, embedder), identity, ended, as_json)
 
 
 @experience.command(name="list")
@@ -106,10 +114,16 @@ def list_(
     if as_json:
         typer.echo(json.dumps([each.to_dict() for each in kept], indent=2))
         return
-    table = Table("id", "domain", "strategy", "goal", "outcome", box=None)
+    table = Table(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
     for each in kept:
         table.add_row(each.id, each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
     Console().print(table if kept else "Nothing was recorded yet.")
+
+
+def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Experience], as_json: bool) -> None:
+    changed = asyncio.run(searcher.change_experience(identity, change))
+    if as_json:
+        typer.echo(json.dumps(changed.to_dict(), indent=2))
 
 
 def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:

@@ -123,7 +123,7 @@ async def _for_failure(called: Called) -> str:
 
 async def _warning(called: Called, domain: Domain) -> str:
     from langgraph_scrum_master.cli.told import Told
-    from langgraph_scrum_master.memory.searcher import experiences_on
+    from langgraph_scrum_master.learned import experiences_on
     from langgraph_scrum_master.render.framed import enclosed
 
     memory = called.memory()
@@ -138,7 +138,8 @@ async def _warning(called: Called, domain: Domain) -> str:
 
 async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> str:
     from langgraph_scrum_master.doors.context_assembler import ContextAssembler
-    from langgraph_scrum_master.memory.searcher import Searcher, experiences_on
+    from langgraph_scrum_master.learned import experiences_on
+    from langgraph_scrum_master.memory.searcher import Searcher
     from langgraph_scrum_master.pipeline import opened
 
     # Asked all at once, each shelf would load the embedder.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -30,10 +31,13 @@ def code(
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Keep the functions, classes, methods and modules of a project's Python files."""
+    """Keep the functions, classes, methods, modules and constants of a project's files.
+
+    Python is always read; JavaScript, TypeScript, Go, Rust and Java with the extra `code`.
+    """
     from langgraph_scrum_master.index import index_code
 
-    _run(index_code, folder, root, namespace, embedder, as_json)
+    _run(index_code, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
 
 
 @index.command()
@@ -47,7 +51,7 @@ def commits(
     """Keep the commits of a git repository."""
     from langgraph_scrum_master.index import index_commits
 
-    _run(index_commits, folder, root, namespace, embedder, as_json)
+    _run(index_commits, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
 
 
 @index.command()
@@ -61,18 +65,33 @@ def docs(
     """Keep the sections of a project's documents, ADRs among them."""
     from langgraph_scrum_master.index import index_documents
 
-    _run(index_documents, folder, root, namespace, embedder, as_json)
+    _run(index_documents, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
 
 
-def _run(work: Any, folder: Path, root: Path, namespace: str, embedder: str, as_json: bool) -> None:
+@index.command()
+def values(
+    folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static", as_json: AsJson = False
+) -> None:
+    """Find what a memory's resolved experiences have in common, and keep it as values.
+
+    Needs the extra `values`, and 20 experiences on an axis.
+    """
+    from langgraph_scrum_master.index import index_values
+
+    _run(index_values, opened(folder, namespace, embedder), as_json=as_json)
+
+
+def _run(work: Callable[..., Awaitable[IndexReport]], *arguments: object, as_json: bool) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("Indexing", total=None)
 
-        def tell(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
+        async def told() -> IndexReport:
+            return await work(
+                *arguments, progress=lambda done, total: progress.update(task, completed=done, total=total)
+            )
 
-        report = asyncio.run(work(opened(folder, namespace, embedder, new=True), root, progress=tell))
+        report = asyncio.run(told())
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
     else:
@@ -95,13 +114,15 @@ def remember(
         str, typer.Option(help="preference, fact, event, workflow, context, error or decision.")
     ] = "fact",
     importance: Annotated[float, typer.Option(min=0, max=1, help="From 0 to 1.")] = 0.5,
+    tag: Annotated[list[str] | None, typer.Option(help="What it is about; may be given several times.")] = None,
+    verified: Annotated[bool, typer.Option("--verified", help="Say that it was checked, now.")] = False,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
 ) -> None:
-    """Keep a text in a memory."""
+    """Keep a text in a memory; prints its key. The same text again takes its place."""
     from langgraph_scrum_master.learned import noted
 
-    kept = noted(text, category, importance)
+    kept = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
     typer.echo(kept.key)
 

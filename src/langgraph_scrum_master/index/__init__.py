@@ -1,4 +1,4 @@
-"""Fills a memory from a project: its code, its commits, its documents."""
+"""Fills a memory from a project: its code, its commits, its documents, and what its experiences have in common."""
 
 from __future__ import annotations
 
@@ -6,5 +6,6 @@ from langgraph_scrum_master.index.code import index_code
 from langgraph_scrum_master.index.commits import index_commits
 from langgraph_scrum_master.index.documents import index_documents
 from langgraph_scrum_master.index.files import IndexReport
+from langgraph_scrum_master.index.values import index_values
 
-__all__ = ["IndexReport", "index_code", "index_commits", "index_documents"]
+__all__ = ["IndexReport", "index_code", "index_commits", "index_documents", "index_values"]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from langgraph_scrum_master.blocking import off_loop
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master.codec import Plain, json_shapes
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.memories import Memory, MemoryResult
 
 LARGEST = 1_000_000
 """Bytes of a file that is looked at."""
+
+BATCH = 250
+"""Texts that are kept at once: an indexing that is interrupted loses no more than their files."""
 
 PASSED_OVER = frozenset({"node_modules", "venv", "__pycache__", "dist", "build", "target", "site-packages"})
 """Folders that hold nothing of the project's own; so do those whose name begins with a dot."""
@@ -40,6 +43,14 @@ class Shelf(Protocol):
         """The texts that are kept under these keys."""
         ...
 
+    async def every(self) -> Sequence[MemoryResult]:
+        """All texts that are kept."""
+        ...
+
+    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text."""
+        ...
+
     def beside(self, name: str) -> Shelf:
         """A memory of its own in the same place."""
         ...
@@ -53,9 +64,9 @@ class IndexReport(Plain):
     """Texts that are new, or changed."""
     removed: int = 0
     unchanged: int = 0
-    """Files, or commits, that were as before."""
+    """Files, commits or values that were as before."""
     skipped: dict[str, str] = field(default_factory=dict, hash=False)
-    """Files that were left out, and why."""
+    """Files, or axes, that were left out, and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +76,10 @@ class Source:
     path: str
     """From the project's root, with slashes."""
     text: str
-    digest: str
+
+
+class LeftOut(ValueError):
+    """A file that is not kept, for a reason other than its syntax."""
 
 
 Cut: TypeAlias = Callable[[Source], list[Memory]]
@@ -76,20 +90,31 @@ def project_files(root: Path, suffixes: Sequence[str]) -> list[str]:
     """The project's own files with these suffixes: those that git would track, or else all that are not hidden."""
     if not root.is_dir():
         raise ConfigError(f"there is no folder {str(root)!r}")
-    listed = subprocess.run(
-        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        capture_output=True,
-        check=False,
-    )
-    if listed.returncode == 0:
-        names = {name.decode(errors="replace") for name in listed.stdout.split(b"\0") if name}
-    else:
-        names = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-    return sorted(name for name in names if name.endswith(tuple(suffixes)) and _own(name) and (root / name).is_file())
+    names = _tracked(root)
+    own = _walked(root) if names is None else (name for name in names if all(map(_own, name.split("/")[:-1])))
+    wanted = sorted({name for name in own if name.endswith(tuple(suffixes))})
+    # A link leads to what is there already, or to what is not the project's.
+    return [name for name in wanted if (root / name).is_file() and not (root / name).is_symlink()]
 
 
-def _own(name: str) -> bool:
-    return not any(part in PASSED_OVER or part.startswith(".") for part in name.split("/")[:-1])
+def _tracked(root: Path) -> list[str] | None:
+    ask = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(ask, capture_output=True, check=False)
+    except OSError:
+        return None
+    names = [name.decode(errors="replace") for name in listed.stdout.split(b"\0") if name]
+    return None if listed.returncode else names
+
+
+def _walked(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = filter(_own, folders)
+        yield from (Path(folder, name).relative_to(root).as_posix() for name in files)
+
+
+def _own(folder: str) -> bool:
+    return folder not in PASSED_OVER and not folder.startswith(".")
 
 
 async def index_files(
@@ -97,53 +122,57 @@ async def index_files(
 ) -> IndexReport:
     """Keep on the shelf what `cut` makes of the files, of changed ones only, and let go of what is gone.
 
-    What was kept of each file is noted beside the shelf under this name, after it was kept: an indexing that was
-    interrupted goes on where it was.
+    Beside the shelf, under this name, it is noted what is about to be kept of each file, and that it was kept: an
+    indexing that was interrupted goes on where it was, and nothing is kept that could not be let go of.
     """
     book = shelf.beside(f"index-{name}")
     names = await off_loop(project_files, root, suffixes)
     everything = await book.get_many([ALL])
     earlier = set(everything[ALL].metadata["files"]) if ALL in everything else set()
-    notes = await book.get_many([*names, *(earlier - set(names))])
-    # Noted before: whatever is kept from here on can be let go of later.
+    gone = sorted(earlier - set(names))
+    notes = await book.get_many([*names, *gone])
     if set(names) - earlier:
-        await book.store_many([_note(ALL, files=sorted(earlier | set(names)))])
+        await book.store_many([note(ALL, files=sorted(earlier | set(names)))])
     written = removed = unchanged = 0
     skipped: dict[str, str] = {}
+    waiting: list[_File] = []
     for done, path in enumerate(names, 1):
-        outcome = await off_loop(_changed, root, path, notes.get(path))
+        outcome = await off_loop(_looked_at, root, path, notes.get(path), cut)
         if isinstance(outcome, str):
             skipped[path] = outcome
         elif outcome is None:
             unchanged += 1
         else:
-            try:
-                kept = await off_loop(cut, outcome)
-            except (ValueError, RecursionError) as error:
-                skipped[path] = f"cannot be parsed: {error}"
-                continue
-            new, gone = await _replace(shelf, kept, notes.get(path))
-            await book.store_many([_note(path, digest=outcome.digest, keys=[each.key for each in kept])])
-            written, removed = written + new, removed + gone
+            waiting.append(outcome)
+        if done == len(names) or sum(len(file.kept) for file in waiting) >= BATCH:
+            counts = await _settled(shelf, book, waiting, notes)
+            written, removed, waiting = written + counts[0], removed + counts[1], []
         if progress is not None:
             progress(done, len(names))
-        await asyncio.sleep(0)
-    for path in sorted(earlier - set(names)):
-        removed += (await _replace(shelf, [], notes.get(path)))[1]
-        await book.forget(path)
-    if earlier - set(names):
-        await book.store_many([_note(ALL, files=names)])
+    if gone:
+        removed += (await _settled(shelf, book, [_File(path, "", []) for path in gone], notes))[1]
+        await book.forget(*gone)
+        await book.store_many([note(ALL, files=names)])
     return IndexReport(written=written, removed=removed, unchanged=unchanged, skipped=skipped)
 
 
 ALL = "all files"
 
 
-def _note(key: str, **facts: object) -> Memory:
+class _File(NamedTuple):
+    """A file that changed, and what is to be kept of it."""
+
+    path: str
+    digest: str
+    kept: list[Memory]
+
+
+def note(key: str, **facts: object) -> Memory:
+    """What an indexer writes down for the next time."""
     return Memory(content=key, key=key, metadata=dict(facts))
 
 
-def _changed(root: Path, path: str, note: MemoryResult | None) -> Source | str | None:
+def _looked_at(root: Path, path: str, noted: MemoryResult | None, cut: Cut) -> _File | str | None:
     """The file if it changed, None if it did not, or why it is left out."""
     file = root / path
     try:
@@ -153,34 +182,52 @@ def _changed(root: Path, path: str, note: MemoryResult | None) -> Source | str |
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     digest = blake2s(content, digest_size=16).hexdigest()
-    if note is not None and note.metadata.get("digest") == digest:
+    if noted is not None and noted.metadata.get("digest") == digest:
         return None
     if b"\0" in content[:8192]:
         return "binary"
     try:
-        return Source(path=path, text=content.decode("utf-8-sig"), digest=digest)
+        return _File(path, digest, cut(Source(path=path, text=content.decode("utf-8-sig"))))
     except UnicodeDecodeError:
         return "not UTF-8"
+    except LeftOut as error:
+        return str(error)
+    except (ValueError, RecursionError) as error:
+        return f"cannot be parsed: {error}"
 
 
-async def _replace(shelf: Shelf, kept: Sequence[Memory], note: MemoryResult | None) -> tuple[int, int]:
-    """Keep these instead of what the note names; gives how many are new or changed, and how many are gone."""
-    before = await shelf.get_many([memory.key for memory in kept])
-    changed = [memory for memory in kept if _differs(memory, before.get(memory.key))]
-    if changed:
-        await shelf.store_many(changed)
-    gone = sorted(set(note.metadata.get("keys", ()) if note else ()) - {memory.key for memory in kept})
+async def _settled(
+    shelf: Shelf, book: Shelf, files: Sequence[_File], notes: Mapping[str, MemoryResult]
+) -> tuple[int, int]:
+    """Keep what the files hold instead of what they held; gives how many are new or changed, and gone."""
+    held = {path: set(noted.metadata["keys"]) for path, noted in notes.items()}
+    keys = {file.path: {memory.key for memory in file.kept} for file in files}
+    new = [path for path, each in keys.items() if each - held.get(path, set())]
+    await book.store_many([note(path, digest="", keys=sorted(keys[path] | held.get(path, set()))) for path in new])
+    written = await store_changed(shelf, [memory for file in files for memory in file.kept])
+    gone = sorted({key for path, each in keys.items() for key in held.get(path, set()) - each})
     if gone:
         await shelf.forget(*gone)
-    return len(changed), len(gone)
+    await book.store_many(
+        [note(file.path, digest=file.digest, keys=sorted(keys[file.path])) for file in files if file.digest]
+    )
+    return written, len(gone)
+
+
+async def store_changed(shelf: Shelf, rows: Sequence[Memory]) -> int:
+    """Keep these, if they are not kept just so already; gives how many are new or changed."""
+    before = await shelf.get_many([memory.key for memory in rows])
+    changed = [memory for memory in rows if _differs(memory, before.get(memory.key))]
+    if changed:
+        await shelf.store_many(changed)
+    return len(changed)
 
 
 def _differs(memory: Memory, before: MemoryResult | None) -> bool:
-    return before is None or before.content != memory.content or _facts(before) != memory.fields()
-
-
-def _facts(result: MemoryResult) -> dict[str, object]:
-    return {name: value for name, value in result.metadata.items() if name != "kind"}
+    if before is None or before.content != memory.content:
+        return True
+    facts = {name: value for name, value in before.metadata.items() if name != "kind"}
+    return bool(facts != json_shapes(memory.fields()))
 
 
 def numbered(keys: Iterable[str]) -> Iterator[str]:

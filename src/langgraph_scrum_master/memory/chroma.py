@@ -20,7 +20,16 @@ import structlog
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import BATCH, SEARCHED, Kind, Ranked, Record, RecordMemory, linked
+from langgraph_scrum_master.memory.records import (
+    BATCH,
+    SEARCHED,
+    Kind,
+    Ranked,
+    Record,
+    RecordMemory,
+    embedded,
+    linked,
+)
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
@@ -173,6 +182,10 @@ class ChromaMemory(RecordMemory):
     async def list_all(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
         return await self._off_loop(lambda: [record for record, _ in self._up_to_date().every(kind)])
+
+    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text, as the memory's embedder makes it of the text alone."""
+        return await self._off_loop(lambda: embedded(texts, self._embedder))
 
     async def check(self, *, repair: bool = False) -> MemoryCheck:
         """Whether Chroma has what the ledger says, and finds it; with `repair`, it is filled again where not."""

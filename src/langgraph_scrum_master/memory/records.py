@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import structlog
 
+from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.codec import from_plain, json_shapes
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.memories import (
@@ -22,6 +23,8 @@ from langgraph_scrum_master.memories import (
     PatternResult,
 )
 from langgraph_scrum_master.model import digest, instant, utc_now
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.shapes import dict_of, items_of, well_formed
 from langgraph_scrum_master.text.references import canonical, own_reference, references
 
@@ -159,6 +162,14 @@ class RecordMemory(ABC):
         """The memories that are kept under these keys."""
         return {record.key: _result(record, Match(1.0)) for record in await self.kept(keys)}
 
+    async def every(self) -> list[MemoryResult]:
+        """All memories that are kept."""
+        return [_result(record, Match(1.0)) for record in await self.list_all("memory")]
+
+    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text, as the memory's embedder makes it of the text alone."""
+        return await off_loop(embedded, texts, embedder_for("static"))
+
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
         """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
         if not query.strip():
@@ -225,6 +236,14 @@ class RecordMemory(ABC):
         self, kinds: Sequence[Kind], query: str, limit: int = CANDIDATES, k: int | None = None
     ) -> list[Ranked]:
         return await self.ranked(kinds, well_formed(query), limit, k) if query.strip() else []
+
+
+def embedded(texts: Sequence[str], embedder: Embedder) -> list[list[float]]:
+    """A unit vector for each text, as the embedder makes it."""
+    from langgraph_scrum_master.rank.asked import unit_vectors
+
+    vectors: list[list[float]] = unit_vectors(texts, embedder).tolist() if texts else []
+    return vectors
 
 
 def session_of(record: Record) -> str:

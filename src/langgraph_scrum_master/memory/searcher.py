@@ -15,9 +15,11 @@ from langgraph_scrum_master.learned import (
     Commit,
     Domain,
     Experience,
+    MemoryCategory,
     OutcomeStatus,
     Strategy,
     Value,
+    experiences_on,
     one_of,
 )
 from langgraph_scrum_master.memories import MemoryResult
@@ -26,9 +28,6 @@ from langgraph_scrum_master.memory.records import RecordMemory
 logger = structlog.get_logger("langgraph_scrum_master")
 
 T = TypeVar("T")
-
-MOST_LISTED = 500
-"""Experiences that are listed, the newest."""
 
 Found = tuple[T, MemoryResult]
 """What was found, and the memory that keeps it, with its score."""
@@ -44,8 +43,13 @@ class Searcher:
         """The memory beside that holds what is named so."""
         return self._memory.beside(name)
 
-    async def search_memories(self, query: str, limit: int = 20) -> list[MemoryResult]:
-        """Facts, preferences and decisions."""
+    async def search_memories(
+        self, query: str, limit: int = 20, category: MemoryCategory | str | None = None
+    ) -> list[MemoryResult]:
+        """Facts, preferences and decisions; only of the category that is given."""
+        if category is not None:
+            wanted = {"category": one_of("category", category, MemoryCategory)}
+            return await self._memory.search_where(query, wanted, k=limit)
         return await self._memory.search_similar(query, k=limit)
 
     async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
@@ -77,11 +81,14 @@ class Searcher:
             return _read(Experience.read, await shelf.search_where(query, wanted, k=limit))
         return _read(Experience.read, await shelf.search_similar(query, k=limit))
 
-    async def keep_experience(self, experience: Experience) -> None:
-        """Keep an experience on all axes on which it has something to say; keeping it again replaces it."""
+    async def keep_experience(self, *experiences: Experience) -> None:
+        """Keep experiences on all axes on which they have something to say; keeping one again replaces it."""
         for axis in AXES:
-            shelf, kept = self.shelf(experiences_on(axis)), experience.kept(axis)
-            await (shelf.store_many([kept]) if kept else shelf.forget(experience.id))
+            shelf, kept = self.shelf(experiences_on(axis)), [each.kept(axis) for each in experiences]
+            silent = [each.id for each, memory in zip(experiences, kept, strict=True) if memory is None]
+            await shelf.store_many([memory for memory in kept if memory is not None])
+            if silent:
+                await shelf.forget(*silent)
 
     async def get_experience(self, identity: str) -> Experience | None:
         """The experience with this id."""
@@ -99,14 +106,9 @@ class Searcher:
 
     async def all_experiences(self) -> list[Experience]:
         """Every experience, the newest first."""
-        found = await self.shelf(experiences_on("full")).search_where("experience", {}, k=MOST_LISTED)
+        found = await self.shelf(experiences_on("full")).every()
         every = [each for each, _ in _read(Experience.read, found)]
         return sorted(every, key=lambda each: (each.created_at, each.id), reverse=True)
-
-
-def experiences_on(axis: str) -> str:
-    """The name of the shelf with the experiences of an axis."""
-    return f"experiences-{axis}"
 
 
 def _read(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[Found[T]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.S)
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.S)
+"""What a Markdown file may begin with, for tools."""
+
 _NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
 _BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
@@ -46,7 +48,7 @@ class Adr:
 
 def parse_adr(text: str, name: str) -> Adr:
     """The record in a Markdown text; `name` is its title if it has none."""
-    front = _FRONT_MATTER.match(text)
+    front = FRONT_MATTER.match(text)
     text = text[front.end() :] if front else text
     title = _TITLE.search(text)
     status = (
