@@ -266,6 +266,10 @@ class ChromaMemory(RecordMemory):
         from langgraph_scrum_master.memory.search import search
 
         book = self._up_to_date()
+        for kind in kinds:
+            if book.count(kind):
+                # Opened even where the ledger alone is searched: one that was filled with another embedder is refused.
+                self._collection(kind)
         return search(book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
     def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:

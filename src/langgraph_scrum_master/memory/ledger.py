@@ -22,6 +22,7 @@ from langgraph_scrum_master.memory.lexicon import Lexicon
 from langgraph_scrum_master.memory.links import Links
 from langgraph_scrum_master.memory.modelled import Modelled
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, created_of, session_of
+from langgraph_scrum_master.memory.vectors import Vectors
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
 from langgraph_scrum_master.rank.features import Array, Features
@@ -76,6 +77,7 @@ class Ledger:
         self._lock = self._db.lock
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
+        self._vectors = Vectors(self._db)
         self.modelled = Modelled(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
@@ -156,8 +158,8 @@ class Ledger:
         """How much each term counts."""
         return rarity(np.array(self._lexicon.counts(terms.tolist())), self.size)
 
-    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
-        """A word for each of these terms that is known."""
+    def words(self, terms: Sequence[int]) -> list[str]:
+        """A word for each of these terms; an empty one where none is known."""
         return self._lexicon.words(terms)
 
     def refresh(self) -> None:
@@ -263,6 +265,10 @@ class Ledger:
                 self._rows.update((row.id, row) for row in found)
             return [(known[kind, key], key) for key in keys if (kind, key) in known]
 
+    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]] | None:
+        """The records of a kind whose vectors are nearest, with their cosines; None if they are too many to compare."""
+        return self._vectors.nearest(kind, vector, limit, self.count(kind))
+
     def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
         """The records of these kinds that hold most of the terms by weight, with the share."""
         # Most memories have one kind that is searched: asking for it would cost as much as for the word.
@@ -311,8 +317,8 @@ class Ledger:
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
         with self._lock:
-            fresh = self._read_rows("id IN ({})", [i for i in ids if i not in self._rows])
-            self._rows.update((row.id, row) for row in fresh)
+            if new := [i for i in ids if i not in self._rows]:
+                self._rows.update((row.id, row) for row in self._read_rows("id IN ({})", new))
             found = [row for i in ids if (row := self._rows.get(i)) and row.kind in kinds]
             for oldest in list(islice(self._rows, max(0, len(self._rows) - MOST_REMEMBERED))):
                 del self._rows[oldest]
@@ -437,7 +443,7 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             self._waiting: dict[str, int] = {}
             self._lost: set[int] = set()
-            self._rows, self._numbers = {}, {}
+            self._forget_what_was_read()
             try:
                 self.refresh()
                 yield
@@ -447,8 +453,14 @@ class Ledger:
                 raise
             self._db.execute("COMMIT")
 
+    def _forget_what_was_read(self) -> None:
+        self._rows, self._numbers = {}, {}
+        self._lexicon.forget_what_was_read()
+        self._vectors.changed()
+
     def _load(self) -> None:
-        self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
+        self._tally, self._kinds = Tally(), {}
+        self._forget_what_was_read()
         for name, value in self._db.execute("SELECT name, value FROM tally"):
             if name == "complete":
                 continue

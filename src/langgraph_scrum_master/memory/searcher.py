@@ -46,19 +46,19 @@ class Searcher:
 
     async def search_memories(self, query: str, limit: int = 20) -> list[MemoryResult]:
         """Facts, preferences and decisions."""
-        return await self._memory.search_similar(query, k=limit)
+        return await self._memory.search_quickly(query, k=limit)
 
     async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
         """Units of code."""
-        return _read(CodeUnit.read, await self.shelf("code").search_similar(query, k=limit))
+        return _read(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
 
     async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
         """Changes to the project."""
-        return _read(Commit.read, await self.shelf("commits").search_similar(query, k=limit))
+        return _read(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
 
     async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
         """Principles that experiences have in common."""
-        return _read(Value.read, await self.shelf("values").search_similar(query, k=limit))
+        return _read(Value.read, await self.shelf("values").search_quickly(query, k=limit))
 
     async def search_experiences(
         self,
@@ -75,7 +75,7 @@ class Searcher:
         wanted = {name: one_of(name, value, valid) for name, value, valid in given if value is not None}
         if wanted:
             return _read(Experience.read, await shelf.search_where(query, wanted, k=limit))
-        return _read(Experience.read, await shelf.search_similar(query, k=limit))
+        return _read(Experience.read, await shelf.search_quickly(query, k=limit))
 
     async def keep_experience(self, experience: Experience) -> None:
         """Keep an experience on all axes on which it has something to say; keeping it again replaces it."""

@@ -205,6 +205,8 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
 
 def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     sessions = candidates.sessions
+    if (sessions < 0).all():
+        return own
     place = sessions * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
     ordered = place[order]
