@@ -20,7 +20,7 @@ from typing import Any
 from bench_memory import texts
 from langgraph_scrum_master import ChromaMemory, CodeUnit, Commit, ContextAssembler, Experience, Memory, Searcher, Value
 from langgraph_scrum_master.index import index_code, index_commits
-from langgraph_scrum_master.memory.searcher import experiences_on
+from langgraph_scrum_master.learned import experiences_on
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.text.similarity import Shelf
 

@@ -188,12 +188,14 @@ class Pipeline:
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Ask all sources, and keep what is relevant, new to the agent, and said once."""
         from langgraph_scrum_master.query import build_queries
+        from langgraph_scrum_master.render.learned import SHOWN
         from langgraph_scrum_master.retrieve import retrieve
         from langgraph_scrum_master.sources import enabled
 
-        await opened(memory, OPENING * self.config.deadline)
         queries = build_queries(gap, sighting.observation)
-        sources = enabled(self.config, memory, self.sources)
+        sources = enabled(self.config, memory, self.sources, SHOWN)
+        for each in (memory, *(source for source in sources if source not in self.sources)):
+            await opened(each, OPENING * self.config.deadline)
         found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
         kept, left = await off_loop(self._choose, gap, sighting, found)
         return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -51,6 +52,7 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
 _opened_in: int | None = None
+_connecting = threading.Lock()
 
 
 class ChromaMemory(RecordMemory):
@@ -98,8 +100,13 @@ class ChromaMemory(RecordMemory):
         where = str(self._path) if self._path else "client" if self._realm == "shared" else "in process"
         return f"ChromaMemory({where}, namespace={self._namespace!r})"
 
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything to open: False for a folder, or a namespace in it, that nobody has used yet."""
+        return self._ledger_path is None or self._ledger_path.exists() or not self._absent_from_chroma()
+
     async def open(self) -> None:
-        """Load what the first use would load: Chroma, the embedder, the ledger."""
+        """Load what the first search would load: the embedder, the ledger, and Chroma if it is needed."""
         if self._ledger is None:
             await self._off_loop(self._search, SEARCHED, "warm", 1, 1)
 
@@ -211,6 +218,8 @@ class ChromaMemory(RecordMemory):
         # Only the static model needs the counts: another may take long, and must not hold up who reads or writes.
         own = None if isinstance(embedder, StaticEmbedder) else document_vectors(texts, book, embedder)
         self._send(list(zip(new, self._entered(book, new, own), strict=True)))
+        if book.embedder is None:
+            book.note_embedder(type(embedder).__name__)
         for kind in SEARCHED if self._models else ():
             if numbers := [i for i, _ in book.keyed(kind, [record.key for record in new if record.kind == kind])]:
                 for space, model in self._models.items():
@@ -266,10 +275,6 @@ class ChromaMemory(RecordMemory):
         from langgraph_scrum_master.memory.search import search
 
         book = self._up_to_date()
-        for kind in kinds:
-            if book.count(kind):
-                # Opened even where the ledger alone is searched: one that was filled with another embedder is refused.
-                self._collection(kind)
         return search(book, self._embedder, self._nearest, kinds, query, limit, k, self._models)
 
     def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
@@ -335,6 +340,12 @@ class ChromaMemory(RecordMemory):
             self._looked = now
 
     def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
+        from langgraph_scrum_master.memory.vectors import FEW
+
+        few = self._book.count(kind) <= FEW
+        return (self._book.vectors.nearest if few else self._nearest_in_chroma)(kind, vector, limit)
+
+    def _nearest_in_chroma(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
         distances = found["distances"] or [[]]
         return [(key, 1 - distance) for key, distance in zip(found["ids"][0], distances[0], strict=True)]
@@ -346,7 +357,7 @@ class ChromaMemory(RecordMemory):
         with self._writing:
             self._looked, self._heard = 0.0, FAILED
             book = self._up_to_date()
-            found = check(book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest)
+            found = check(book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest_in_chroma)
             if not repair or found.sound:
                 return found
             # What only Chroma has is somebody's memory too.
@@ -366,18 +377,22 @@ class ChromaMemory(RecordMemory):
 
     @property
     def _book(self) -> Ledger:
-        """The ledger, opened at the first use and brought in line with Chroma."""
+        """The ledger, opened at the first use and brought in line with Chroma.
+
+        Where they are in line already Chroma is not even loaded, for that takes longer than all else together.
+        """
         _refuse_after_fork()
         with self._lock:
             if self._ledger is None:
-                self._connected()
                 self._ledger = self._opened_ledger()
             return self._ledger
 
     def _opened_ledger(self) -> Ledger:
         from langgraph_scrum_master.memory.ledger import LEAVING, PENDING, Ledger
 
-        path = self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3" if self._path else None
+        path = self._ledger_path
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         self._ledger = ledger = Ledger(path)
         try:
             if pending := ledger.unsettled(PENDING):
@@ -392,14 +407,44 @@ class ChromaMemory(RecordMemory):
                     if state == LEAVING:
                         self._collection(record.kind).delete(ids=[record.key])
                 self._looked = time.time()
-                self._fill_from_chroma()
+                if not self._absent_from_chroma():
+                    self._fill_from_chroma()
                 self._upsert([record for record, state in ledger.unfinished if state == PENDING])
                 ledger.completed()
+            self._refuse_other_embedder(ledger)
         except BaseException:
             ledger.close()
             self._ledger = None
             raise
         return ledger
+
+    @property
+    def _ledger_path(self) -> Path | None:
+        return self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3" if self._path else None
+
+    def _absent_from_chroma(self) -> bool:
+        """Whether the folder's Chroma surely has nothing of this namespace, as can be told without loading it."""
+        if self._path is None:
+            return False
+        file = self._path.resolve() / "chroma.sqlite3"
+        if not file.exists():
+            return True
+        # Chroma itself is asked if this is not how it keeps its names.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as chroma:
+            names = {name for (name,) in chroma.execute("SELECT name FROM collections")}
+            return names.isdisjoint(self._name(kind) for kind in KINDS)
+        return False
+
+    def _refuse_other_embedder(self, ledger: Ledger) -> None:
+        if not ledger.size:
+            return
+        noted, embedder = ledger.embedder, type(self._embedder).__name__
+        if noted is None:
+            # Chroma has it noted, and refuses another.
+            self._collection("memory")
+            ledger.note_embedder(embedder)
+        elif noted != embedder:
+            raise self._filled_with(noted, embedder)
 
     def _fill_from_chroma(self, kinds: Sequence[Kind] = KINDS, some: Mapping[str, Any] = NOTHING) -> None:
         """Write into the ledger what others, or an earlier version, put into Chroma, or changed there."""
@@ -448,25 +493,33 @@ class ChromaMemory(RecordMemory):
         )
         filled_with = (collection.metadata or {}).get("embedder")
         if filled_with != embedder:
-            raise StoreError(f"{self!r} was filled with {filled_with!r}: open it with that embedder, not {embedder!r}")
+            raise self._filled_with(filled_with, embedder)
         return collection
+
+    def _filled_with(self, other: str | None, embedder: str) -> StoreError:
+        return StoreError(f"{self!r} was filled with {other!r}: open it with that embedder, not {embedder!r}")
 
     def _name(self, kind: Kind) -> str:
         return f"scrum-master-{digest(self._realm, self._namespace)}-{kind}"
 
     def _connected(self) -> ClientAPI:
         _refuse_after_fork()
-        if self._client is None:
-            import chromadb
-            from chromadb.config import Settings
-
-            settings = Settings(anonymized_telemetry=False)
-            if self._path is None:
-                self._client = chromadb.EphemeralClient(settings)
-            else:
-                self._path.mkdir(parents=True, exist_ok=True)
-                self._client = self._open_folder(chromadb.PersistentClient, settings)
+        # One after the other: a memory and those beside it share what Chroma makes here, and it would hand that out to
+        # one thread before another has finished making it.
+        with _connecting:
+            if self._client is None:
+                self._client = self._connect()
         return self._client
+
+    def _connect(self) -> ClientAPI:
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+        if self._path is None:
+            return chromadb.EphemeralClient(settings)
+        self._path.mkdir(parents=True, exist_ok=True)
+        return self._open_folder(chromadb.PersistentClient, settings)
 
     def _open_folder(self, connect: Callable[..., ClientAPI], settings: Any) -> ClientAPI:
         try:

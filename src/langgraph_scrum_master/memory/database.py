@@ -28,6 +28,11 @@ class Database:
         """Changes when another process has written."""
         return int(self.one("PRAGMA data_version")[0])
 
+    @property
+    def change(self) -> tuple[int, int]:
+        """Changes when anybody has written, this connection too."""
+        return self.version, self._connection.total_changes
+
     def run(self, *statements: str) -> None:
         """Several statements without values."""
         with self.lock:

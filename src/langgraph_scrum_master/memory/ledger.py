@@ -55,6 +55,7 @@ CREATE TABLE IF NOT EXISTS unfinished(
     kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL, data TEXT NOT NULL, state INTEGER NOT NULL)
 """
 _TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
+"""In the order in which they are made."""
 
 
 class Row(NamedTuple):
@@ -77,8 +78,8 @@ class Ledger:
         self._lock = self._db.lock
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
-        self._vectors = Vectors(self._db)
         self.modelled = Modelled(self._db)
+        self.vectors = Vectors(self._db)
         self._tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
@@ -91,15 +92,19 @@ class Ledger:
             self._db.execute("PRAGMA synchronous = NORMAL")
             if self._db.one("PRAGMA user_version")[0] != VERSION:
                 self._make_anew()
-            self._db.run(
-                _SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA, f"PRAGMA user_version = {VERSION}"
-            )
+            # Not unless it must be, for that is a write: who only reads need not wait for who writes.
+            if self._db.one("SELECT 1 FROM sqlite_master WHERE name = ?", (_TABLES[-1],)) is None:
+                self._db.run(_SCHEMA, _UNFINISHED, lexicon.SCHEMA, links.SCHEMA, modelled.SCHEMA)
             self._load()
 
     def _make_anew(self) -> None:
         """Let go of all but what a ledger of another version had not settled with Chroma."""
-        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute("BEGIN IMMEDIATE")
+        # Another process may have been faster.
+        if self._db.one("PRAGMA user_version")[0] == VERSION:
+            self._db.execute("ROLLBACK")
+            return
+        columns = {row[1] for row in self._db.execute("PRAGMA table_info(records)")}
         self._db.execute(_UNFINISHED)
         if columns.issuperset(("kind", "key", "text", "data", "state")):
             self._db.execute(
@@ -125,6 +130,16 @@ class Ledger:
         """Note that it is."""
         self._db.execute("INSERT OR REPLACE INTO tally VALUES ('complete', '1')")
         self._db.execute("DELETE FROM unfinished")
+
+    @property
+    def embedder(self) -> str | None:
+        """What made its vectors, if that was noted."""
+        found = self._db.one("SELECT value FROM tally WHERE name = 'embedder'")
+        return found[0] if found else None
+
+    def note_embedder(self, name: str) -> None:
+        """Keep what makes its vectors."""
+        self._db.execute("INSERT OR REPLACE INTO tally VALUES ('embedder', ?)", (name,))
 
     @property
     def size(self) -> int:
@@ -265,10 +280,6 @@ class Ledger:
                 self._rows.update((row.id, row) for row in found)
             return [(known[kind, key], key) for key in keys if (kind, key) in known]
 
-    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]] | None:
-        """The records of a kind whose vectors are nearest, with their cosines; None if they are too many to compare."""
-        return self._vectors.nearest(kind, vector, limit, self.count(kind))
-
     def lexical(self, kinds: Sequence[Kind], terms: Array, weights: Array, limit: int) -> dict[int, float]:
         """The records of these kinds that hold most of the terms by weight, with the share."""
         # Most memories have one kind that is searched: asking for it would cost as much as for the word.
@@ -317,8 +328,8 @@ class Ledger:
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
         """These records, if of these kinds, as ranking wants them."""
         with self._lock:
-            if new := [i for i in ids if i not in self._rows]:
-                self._rows.update((row.id, row) for row in self._read_rows("id IN ({})", new))
+            fresh = self._read_rows("id IN ({})", [i for i in ids if i not in self._rows])
+            self._rows.update((row.id, row) for row in fresh)
             found = [row for i in ids if (row := self._rows.get(i)) and row.kind in kinds]
             for oldest in list(islice(self._rows, max(0, len(self._rows) - MOST_REMEMBERED))):
                 del self._rows[oldest]
@@ -443,7 +454,7 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             self._waiting: dict[str, int] = {}
             self._lost: set[int] = set()
-            self._forget_what_was_read()
+            self._rows, self._numbers = {}, {}
             try:
                 self.refresh()
                 yield
@@ -453,16 +464,10 @@ class Ledger:
                 raise
             self._db.execute("COMMIT")
 
-    def _forget_what_was_read(self) -> None:
-        self._rows, self._numbers = {}, {}
-        self._lexicon.forget_what_was_read()
-        self._vectors.changed()
-
     def _load(self) -> None:
-        self._tally, self._kinds = Tally(), {}
-        self._forget_what_was_read()
+        self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
         for name, value in self._db.execute("SELECT name, value FROM tally"):
-            if name == "complete":
+            if name in ("complete", "embedder"):
                 continue
             if name == "kinds":
                 self._kinds = json.loads(value)

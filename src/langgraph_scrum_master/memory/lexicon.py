@@ -37,10 +37,12 @@ class Lexicon:
         self._words: dict[int, str] = {}
         self._counts: dict[int, int] = {}
         self._held: dict[str, Array] = {}
+        self._read_at = (-1, -1)
 
     def counts(self, terms: Sequence[int]) -> list[int]:
         """In how many texts each term stands."""
         with self._db.lock:
+            self._refresh()
             if new := [term for term in terms if term not in self._counts]:
                 found = dict(self._db.among("SELECT number, texts FROM terms WHERE number IN ({})", new))
                 self._counts.update((term, found.get(term, 0)) for term in new)
@@ -56,10 +58,6 @@ class Lexicon:
                     self._words.clear()
                 self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", terms))
                 return [self._words.get(term, "") for term in terms]
-
-    def forget_what_was_read(self) -> None:
-        """Look up again where words stand: somebody has written."""
-        self._counts, self._held = {}, {}
 
     def holding(self, terms: Array, weights: Array, limit: int, kinds: Sequence[Kind] | None) -> dict[int, float]:
         """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first.
@@ -111,11 +109,17 @@ class Lexicon:
         if kinds is not None:
             wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
         with self._db.lock:
+            self._refresh()
             if len(self._held) > MOST_HELD:
                 self._held.clear()
             if wanted not in self._held:
                 self._held[wanted] = self._read(wanted)
             return self._held[wanted]
+
+    def _refresh(self) -> None:
+        """Forget where words stand, if anybody has written since it was looked up."""
+        if self._read_at != (change := self._db.change):
+            self._counts, self._held, self._read_at = {}, {}, change
 
     def _read(self, wanted: str) -> Array:
         query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"

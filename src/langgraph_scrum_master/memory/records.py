@@ -165,6 +165,10 @@ class RecordMemory(ABC):
         """The memories that are kept under these keys."""
         return {record.key: _result(record, Match(1.0)) for record in await self.kept(keys)}
 
+    async def every(self) -> list[MemoryResult]:
+        """All memories that are kept."""
+        return [_result(record, Match(1.0)) for record in await self.list_all("memory")]
+
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
         """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
         if not query.strip():

@@ -12,7 +12,6 @@ from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
@@ -44,8 +43,9 @@ def search(
     ledger.refuse_other_lengths(asked.vector[None, :])
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
     for kind, count in present.items():
-        for number, cosine in _nearest(ledger, nearest, kind, asked.vector, min(limit, count)):
-            seen[number] = seen.get(number, 0.0) + cosine
+        cosines = dict(nearest(kind, asked.vector, min(limit, count)))
+        for number, key in ledger.keyed(kind, list(cosines)):
+            seen[number] = seen.get(number, 0.0) + cosines[key]
     rows = ledger.rows(sorted(seen), list(present))
     further = _around(ledger, sorted(rows, key=lambda row: -seen[row.id]))
     rows += ledger.rows(sorted(further - seen.keys()), list(present))
@@ -55,15 +55,6 @@ def search(
     total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
     return _ranked(ledger, [rows[i] for i in order], agreed.matches(total, order))
-
-
-def _nearest(ledger: Ledger, nearest: Nearest, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
-    """By the ledger itself where there are few enough, else by the index."""
-    found = ledger.nearest(kind, vector, limit)
-    if found is not None:
-        return found
-    cosines = dict(nearest(kind, vector, limit))
-    return [(number, cosines[key]) for number, key in ledger.keyed(kind, list(cosines))]
 
 
 def compare(

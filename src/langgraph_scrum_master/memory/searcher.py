@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import structlog
-
-from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.learned import (
     AXES,
     Axis,
@@ -18,17 +14,14 @@ from langgraph_scrum_master.learned import (
     OutcomeStatus,
     Strategy,
     Value,
+    experiences_on,
     one_of,
+    readable,
 )
 from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import RecordMemory
 
-logger = structlog.get_logger("langgraph_scrum_master")
-
 T = TypeVar("T")
-
-MOST_LISTED = 500
-"""Experiences that are listed, the newest."""
 
 Found = tuple[T, MemoryResult]
 """What was found, and the memory that keeps it, with its score."""
@@ -50,15 +43,15 @@ class Searcher:
 
     async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
         """Units of code."""
-        return _read(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
+        return readable(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
 
     async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
         """Changes to the project."""
-        return _read(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
+        return readable(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
 
     async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
         """Principles that experiences have in common."""
-        return _read(Value.read, await self.shelf("values").search_quickly(query, k=limit))
+        return readable(Value.read, await self.shelf("values").search_quickly(query, k=limit))
 
     async def search_experiences(
         self,
@@ -74,8 +67,8 @@ class Searcher:
         given = (("domain", domain, Domain), ("strategy", strategy, Strategy), ("outcome", outcome, OutcomeStatus))
         wanted = {name: one_of(name, value, valid) for name, value, valid in given if value is not None}
         if wanted:
-            return _read(Experience.read, await shelf.search_where(query, wanted, k=limit))
-        return _read(Experience.read, await shelf.search_quickly(query, k=limit))
+            return readable(Experience.read, await shelf.search_where(query, wanted, k=limit))
+        return readable(Experience.read, await shelf.search_quickly(query, k=limit))
 
     async def keep_experience(self, experience: Experience) -> None:
         """Keep an experience on all axes on which it has something to say; keeping it again replaces it."""
@@ -86,25 +79,10 @@ class Searcher:
     async def get_experience(self, identity: str) -> Experience | None:
         """The experience with this id."""
         found = await self.shelf(experiences_on("full")).get_many([identity])
-        return next((each for each, _ in _read(Experience.read, list(found.values()))), None)
+        return next((each for each, _ in readable(Experience.read, list(found.values()))), None)
 
     async def all_experiences(self) -> list[Experience]:
         """Every experience, the newest first."""
-        found = await self.shelf(experiences_on("full")).search_where("experience", {}, k=MOST_LISTED)
-        every = [each for each, _ in _read(Experience.read, found)]
+        found = await self.shelf(experiences_on("full")).every()
+        every = [each for each, _ in readable(Experience.read, found)]
         return sorted(every, key=lambda each: (each.created_at, each.id), reverse=True)
-
-
-def experiences_on(axis: str) -> str:
-    """The name of the shelf with the experiences of an axis."""
-    return f"experiences-{axis}"
-
-
-def _read(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[Found[T]]:
-    found: list[Found[T]] = []
-    for result in results:
-        try:
-            found.append((read(result), result))
-        except DecodeError as error:
-            logger.warning("record.skipped", key=result.key, error=str(error))
-    return found

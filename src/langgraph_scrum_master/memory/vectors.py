@@ -1,76 +1,77 @@
-"""The vectors of a memory at hand: where they are few, comparing all of them is faster than any index, and exact."""
+"""The vectors of a memory at hand, for kinds of which there are few enough to compare with all."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
 from langgraph_scrum_master.memory.database import Database
 from langgraph_scrum_master.memory.records import Kind
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.products import cosines
 
-MOST_BYTES = 16_000_000
-"""Of a kind's vectors that are held: about 15,000 records by the static model."""
+FEW = 5_000
+"""Records of a kind that are compared one by one, which finds the nearest for sure; of more, an index finds most."""
 
 
-class Held(NamedTuple):
-    """The vectors of a kind, a row each."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """The vectors of a kind, in the order of the records' numbers, and after which change of the ledger."""
 
+    change: tuple[int, int]
     numbers: Array
-    """Whose they are, in order."""
-    rows: Array
+    keys: list[str]
+    units: Array
 
 
 class Vectors:
-    """The vectors of the records of each kind, read once, and from then on only what is new."""
+    """Read once, and again only what was written since."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._held: dict[Kind, Held] = {}
-        self._changed: set[Kind] = set()
+        self._held: dict[Kind, _Held] = {}
 
-    def changed(self) -> None:
-        """Note that somebody has written."""
-        self._changed = set(self._held)
+    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[str, float]]:
+        """The keys of the records of a kind whose vectors are nearest, with their cosines."""
+        held = self._up_to_date(kind)
+        if not held.keys:
+            return []
+        wanted = _units(np.asarray(vector, dtype="float32")[None, :])[0]
+        # Not by BLAS, whose threads wait for one another where the cores are busy.
+        cosines = np.einsum("ij,j->i", held.units, wanted)
+        near = np.argpartition(-cosines, limit - 1)[:limit] if limit < len(cosines) else np.arange(len(cosines))
+        best = near[np.lexsort((near, -cosines[near]))].tolist()
+        return [(held.keys[i], float(cosines[i])) for i in best]
 
-    def nearest(self, kind: Kind, vector: Array, limit: int, count: int) -> list[tuple[int, float]] | None:
-        """The records of a kind, of which there are so many, that are nearest, with their cosines.
-
-        None if they are too many to compare.
-        """
-        if count * len(vector) * 4 > MOST_BYTES:
-            self._held.pop(kind, None)
-            return None
-        numbers, rows = self._current(kind, len(vector))
-        near = cosines(rows, vector.astype("float32"))
-        # The best of them in any order, then in theirs: sorting all would take longer than comparing them.
-        some = np.argpartition(-near, limit)[:limit] if limit < len(near) else np.arange(len(near))
-        best = some[np.lexsort((numbers[some], -near[some]))]
-        return list(zip(numbers[best].tolist(), near[best].tolist(), strict=True))
-
-    def _current(self, kind: Kind, length: int) -> Held:
+    def _up_to_date(self, kind: Kind) -> _Held:
         with self._db.lock:
-            if kind not in self._held or kind in self._changed:
-                self._held[kind] = self._read(kind, self._held.get(kind) or _nothing(length))
-                self._changed.discard(kind)
-            return self._held[kind]
-
-    def _read(self, kind: Kind, held: Held) -> Held:
-        # A record that is written again gets another number, higher than all before.
-        there = np.array([i for (i,) in self._db.execute("SELECT id FROM records WHERE kind = ?", (kind,))], "int64")
-        kept = np.isin(held.numbers, there)
-        last = int(held.numbers[-1]) if len(held.numbers) else 0
-        new = self._db.execute("SELECT id, vector FROM records WHERE kind = ? AND id > ? ORDER BY id", (kind, last))
-        if kept.all() and not new:
+            held, change = self._held.get(kind), self._db.change
+            if held is None or held.change != change:
+                held = self._held[kind] = self._read(kind, held, change)
             return held
-        added = np.frombuffer(b"".join([vector for _, vector in new]), dtype="<f2").astype("float32")
-        return Held(
-            np.concatenate([held.numbers[kept], np.array([number for number, _ in new], dtype="int64")]),
-            np.concatenate([held.rows[kept], added.reshape(len(new), held.rows.shape[1])]),
+
+    def _read(self, kind: Kind, before: _Held | None, change: tuple[int, int]) -> _Held:
+        keys = dict(self._db.execute("SELECT id, key FROM records WHERE kind = ? ORDER BY id", (kind,)))
+        there = np.fromiter(keys, dtype="int64", count=len(keys))
+        numbers, units = (before.numbers, before.units) if before else (there[:0], np.zeros((0, 1), "float32"))
+        new = there[~np.isin(there, numbers)].tolist()
+        found = self._db.among("SELECT id, vector FROM records WHERE id IN ({}) ORDER BY id", new)
+        left = np.isin(numbers, there)
+        parts = [units[left]] if left.any() else []
+        if found:
+            vectors = np.stack([np.frombuffer(vector, dtype="<f2") for _, vector in found])
+            parts.append(_units(vectors.astype("float32")))
+        # Numbers only ever grow, so what is new comes last.
+        numbers = np.concatenate([numbers[left], np.array([number for number, _ in found], dtype="int64")])
+        return _Held(
+            change=change,
+            numbers=numbers,
+            keys=[keys[number] for number in numbers.tolist()],
+            units=np.concatenate(parts) if parts else units[:0],
         )
 
 
-def _nothing(length: int) -> Held:
-    return Held(np.zeros(0, dtype="int64"), np.zeros((0, length), dtype="float32"))
+def _units(vectors: Array) -> Array:
+    lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+    units: Array = vectors / np.maximum(lengths, 1e-9)
+    return units

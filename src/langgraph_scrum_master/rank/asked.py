@@ -35,6 +35,9 @@ from langgraph_scrum_master.text.terms import words
 LITTLE_ELSE = 2
 """Words beside the name of a record up to which a query is about that record."""
 
+REMEMBERED = 64
+"""Queries of which is kept what they were compared by, for those who ask the same elsewhere."""
+
 MOST_ASKED = 48
 """Words and tokens of a query that are compared one by one, the rarest."""
 
@@ -101,7 +104,7 @@ class Wording(NamedTuple):
 
 
 # The same query is asked of several memories, and of one in several ways.
-@lru_cache(64)
+@lru_cache(REMEMBERED)
 def _wording(text: str) -> Wording:
     named, model = references(text), static_model()
     about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
@@ -265,9 +268,23 @@ class Ragged:
 
 def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
-        ids = _wording(text).tokens
+        ids = _wording(text).tokens if embedder is static_model() else embedder.token_ids([text])[0]
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return _checked(lambda: [embedder.embed_query(text)], 1)[0]
+    return _remembered(text, embedder)
+
+
+def _remembered(text: str, embedder: Embedder) -> Array:
+    """The vector of a query, made once: a model may take long, and be paid for."""
+    # By its id, for many models cannot be hashed; the model is kept, so that no other gets the same.
+    key = (id(embedder), text)
+    if (known := _vectors.get(key)) is None:
+        known = _vectors[key] = embedder, _checked(lambda: [embedder.embed_query(text)], 1)[0]
+        for oldest in list(_vectors)[:-REMEMBERED]:
+            _vectors.pop(oldest, None)
+    return known[1]
+
+
+_vectors: dict[tuple[int, str], tuple[Embedder, Array]] = {}
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
