@@ -38,7 +38,7 @@ logger = structlog.get_logger("langgraph_scrum_master")
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
 """How the tokens are shared, by how much there is to say of each."""
 
-PATIENCE = 0.02
+PATIENCE = 0.05
 """Seconds after which the next source is asked while one is still at work."""
 
 PRINCIPLES = 5

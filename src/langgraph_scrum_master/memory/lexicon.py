@@ -64,6 +64,7 @@ class Lexicon:
 
         `kinds` are those that count; None if all do.
         """
+        self._refresh()
         found: list[Array] = []
         shares: list[Array] = []
         for i in np.argsort(-weights, kind="stable").tolist():
@@ -109,7 +110,6 @@ class Lexicon:
         if kinds is not None:
             wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
         with self._db.lock:
-            self._refresh()
             if len(self._held) > MOST_HELD:
                 self._held.clear()
             if wanted not in self._held:
