@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         RetrievedContext as RetrievedContext,
         SMOutput as SMOutput,
         SourceFailure as SourceFailure,
+        SourceName as SourceName,
     )
     from langgraph_scrum_master.node import (
         ScrumMasterNode,
@@ -199,6 +200,7 @@ _HOMES = {
         "RetrievedContext",
         "SMOutput",
         "SourceFailure",
+        "SourceName",
     ),
     "observe": (
         "cycle_analysis",
