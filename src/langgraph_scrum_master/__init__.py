@@ -137,6 +137,7 @@ if TYPE_CHECKING:
         SMOutput as SMOutput,
         Snapshot as Snapshot,
         SourceFailure as SourceFailure,
+        SourceName as SourceName,
     )
     from langgraph_scrum_master.node import (
         ScrumMasterNode,
@@ -306,6 +307,7 @@ _HOMES = {
         "SMOutput",
         "Snapshot",
         "SourceFailure",
+        "SourceName",
     ),
     "observe": (
         "cycle_analysis",

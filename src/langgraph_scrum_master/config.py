@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, ContextSource
+from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, SourceName
 from langgraph_scrum_master.shapes import switch
 
 DEFAULT_MAX_CONTEXT_ITEMS = 5
@@ -120,7 +120,7 @@ class InjectionConfig(Plain):
     """Below this bar nothing is injected: abstaining beats noise."""
     max_context_size_bytes: int = 100_000
     """A hard limit on the text that the agent gets, everything around the contexts included."""
-    enabled_sources: tuple[ContextSource, ...] = ("memory", "state")
+    enabled_sources: tuple[SourceName, ...] = ("memory", "state")
     """Which of the built-in sources are asked; sources given to `ScrumMaster` always are."""
     log_injections: bool = True
     max_context_tokens: int = 2_000

@@ -6,14 +6,20 @@ What is written is what is read: each kind becomes a `Memory` by its own method,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
+
+import structlog
 
 from langgraph_scrum_master.codec import Plain, from_plain
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memories import Memory, MemoryResult
 from langgraph_scrum_master.model import clamp, digest, freeze, utc_now
+
+logger = structlog.get_logger("langgraph_scrum_master")
+
+T = TypeVar("T")
 
 Domain: TypeAlias = Literal[
     "debugging",
@@ -354,3 +360,18 @@ class ContextItem(Plain):
     rank: float = 0.0
     """What it was ordered by: its relevance, with what makes it count more or less."""
     truncated: bool = False
+
+
+Shown: TypeAlias = Callable[[MemoryResult], ContextItem]
+"""What was found as it is shown, with its head on the first line; raises `DecodeError` if it is something else."""
+
+
+def readable(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[tuple[T, MemoryResult]]:
+    """What was found as it is read, with the memory that keeps it; what cannot be read is passed over, and logged."""
+    found: list[tuple[T, MemoryResult]] = []
+    for result in results:
+        try:
+            found.append((read(result), result))
+        except DecodeError as error:
+            logger.warning("record.skipped", key=result.key, error=str(error))
+    return found

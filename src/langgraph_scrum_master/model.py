@@ -18,8 +18,23 @@ from langgraph_scrum_master.text.prose import prose
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
-ContextSource: TypeAlias = Literal["memory", "state", "sprint", "architecture", "alert", "session", "hint"]
+ContextSource: TypeAlias = Literal[
+    "memory",
+    "state",
+    "sprint",
+    "architecture",
+    "code",
+    "commit",
+    "experience",
+    "value",
+    "alert",
+    "session",
+    "hint",
+]
 """Where a piece of context came from, or what it is: an alert, what a session came to, a hint on times."""
+
+SourceName: TypeAlias = Literal["memory", "state", "sprint", "architecture", "experiences", "code", "commits", "values"]
+"""What the built-in sources that serve gaps are called."""
 
 GapReason: TypeAlias = Literal[
     "clarification_requested", "circular_logic", "long_cycle_time", "gate_failure", "explicit_flag"
@@ -32,7 +47,7 @@ DropReason: TypeAlias = Literal["below_bar", "already_seen", "duplicate", "over_
 RecordStatus: TypeAlias = Literal["pending", "closed", "abstained", "injected"]
 """How far a gap got: waiting for its turn, gone by itself meanwhile, looked for in vain, or served."""
 
-VALID_CONTEXT_SOURCES: frozenset[str] = frozenset({"memory", "state", "sprint", "architecture"})
+VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 """The built-in sources that serve gaps. Contexts of sources that nobody knows are kept, with a warning."""
 
 VALID_GAP_REASONS: frozenset[str] = frozenset(get_args(GapReason))
@@ -482,6 +497,11 @@ class Gate:
     missing: tuple[str, ...] = ()
     """What it wants to know, as its reason says it; nothing if it wants something else."""
 
+    @property
+    def indicator(self) -> str:
+        """How a gap names it as its evidence."""
+        return f"gate {self.name or 'gate_failure'}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
@@ -571,6 +591,10 @@ class Query:
     """How many contexts a source should offer at most."""
     session: str = ""
     """The session in which it is asked, where there are such."""
+    domain: str = ""
+    """The kind of work that a gate has turned back, if one has: what went wrong in it before serves too."""
+    failure: str = ""
+    """What the gate said, and of what."""
 
 
 def instant(timestamp: str) -> float:

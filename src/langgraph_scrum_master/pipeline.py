@@ -196,17 +196,20 @@ class Pipeline:
         from langgraph_scrum_master.query.gaps import build_queries
         from langgraph_scrum_master.retrieve import retrieve
 
-        await opened(memory, OPENING * self.config.deadline)
         queries = build_queries(gap, sighting.observation)
-        found, failures = await retrieve(queries, sighting.state, self.asked(memory), self.config.deadline)
+        sources = self.asked(memory)
+        for each in (memory, *(source for source in sources if source not in self.sources)):
+            await opened(each, OPENING * self.config.deadline)
+        found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
         kept, left = await off_loop(self._choose, gap, sighting, found)
         return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)
 
     def asked(self, memory: MemoryStore | None) -> tuple[Source, ...]:
         """The sources that are asked for context."""
+        from langgraph_scrum_master.render.learned import SHOWN
         from langgraph_scrum_master.sources import enabled
 
-        return enabled(self.config, memory, self.sources)
+        return enabled(self.config, memory, self.sources, SHOWN)
 
     def _choose(
         self, gap: ContextGap, sighting: Sighting, found: Sequence[RetrievedContext]

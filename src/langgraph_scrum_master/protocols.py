@@ -144,8 +144,25 @@ class SessionMemory(Protocol):
 
 
 @runtime_checkable
+class Shelves(Protocol):
+    """A memory with others beside it, for what a project has learned: each like it, and none seeing the others."""
+
+    def beside(self, name: str) -> Shelves:
+        """The memory of that name in the same place and namespace."""
+        ...
+
+    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
+        """What serves the query best; no bar is applied."""
+        ...
+
+    async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> Sequence[MemoryResult]:
+        """The same of what has these metadata."""
+        ...
+
+
+@runtime_checkable
 class Opens(Protocol):
-    """A memory that takes long to start: it is opened before the sources' deadline begins to run."""
+    """A memory or source that takes long to start: it is opened before the sources' deadline begins to run."""
 
     async def open(self) -> None:
         """Load what the first use would load; may be called again."""

@@ -21,5 +21,5 @@ def gate_failure(observation: Observation) -> Iterator[ContextGap]:
                 query=", ".join(failed.missing),
                 parts=failed.missing,
                 confidence=CONFIDENCE,
-                indicators=(f"gate {failed.name or 'gate_failure'}",),
+                indicators=(failed.indicator,),
             )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Literal, TypeAlias
 
 import structlog
@@ -36,6 +37,9 @@ logger = structlog.get_logger("langgraph_scrum_master")
 
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
 """How the tokens are shared, by how much there is to say of each."""
+
+PATIENCE = 0.05
+"""Seconds after which the next source is asked while one is still at work."""
 
 PRINCIPLES = 5
 """Values that a premortem shows."""
@@ -183,9 +187,17 @@ class ContextAssembler:
     async def _asked(
         self, searches: Mapping[str, Search]
     ) -> tuple[dict[str, list[ContextItem]], tuple[SourceFailure, ...]]:
-        """What all of them found, asked at once; one that fails or is late is told, and the others go on."""
-        tasks = {name: asyncio.wait_for(search(), self._deadline) for name, search in searches.items()}
-        answers = await asyncio.gather(*tasks.values(), return_exceptions=True)
+        """What all of them found, asked nearly at once; one that fails or is late is told, and the others go on."""
+        tasks: dict[str, asyncio.Future[list[ContextItem]]] = {}
+        try:
+            for name, search in searches.items():
+                tasks[name] = asyncio.ensure_future(asyncio.wait_for(search(), self._deadline))
+                # Searches that compute would get in each other's way; those that wait for a server do not.
+                await asyncio.wait([tasks[name]], timeout=PATIENCE)
+            answers = await asyncio.gather(*tasks.values(), return_exceptions=True)
+        finally:
+            for task in tasks.values():
+                task.cancel()
         found: dict[str, list[ContextItem]] = {}
         failures: list[SourceFailure] = []
         for name, answer in zip(tasks, answers, strict=True):
@@ -205,7 +217,8 @@ class ContextAssembler:
         footer: Callable[[Sequence[ContextItem]], str],
         overflow: Overflow | None = None,
     ) -> FormattedContext:
-        count = reliable(self._count_tokens)
+        # Most texts are counted again and again.
+        count = cache(reliable(self._count_tokens))
         distinct = distinct_items(found)
         every = [item for each in distinct.values() for item in each]
         if not every:

@@ -84,8 +84,9 @@ def within(items: Items, weights: Mapping[str, int], tokens: int, count: TokenCo
         # What it would have had if all others had taken their share is the least that an item may have a quarter of.
         cap = int(max(budget[name], tokens * weights[name] // sum(weights.values())) * MAX_ITEM_FRACTION)
         for item in each:
-            short = capped(item, min(cap, room - 2), count)
-            if short is None or (short.truncated and room - 2 < cap * LEAST):
+            most = min(cap, room - 2)
+            short = capped(item, most, count) if most >= min(cap * LEAST, count(item.content)) else None
+            if short is None:
                 rest.append((name, item))
                 continue
             chosen[name].append(short)

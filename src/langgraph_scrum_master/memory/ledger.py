@@ -173,8 +173,8 @@ class Ledger:
         """How much each term counts."""
         return rarity(np.array(self._lexicon.counts(terms.tolist())), self.size)
 
-    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
-        """A word for each of these terms that is known."""
+    def words(self, terms: Sequence[int]) -> list[str]:
+        """A word for each of these terms; an empty one where none is known."""
         return self._lexicon.words(terms)
 
     def refresh(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -16,6 +16,9 @@ MOST_POSTINGS = 250
 
 ENOUGH_POSTINGS = 750
 """Rows after which the less rare words of a query are left out."""
+
+MOST_HELD = 4_096
+"""Words whose rows are kept at hand, until somebody writes."""
 
 MOST_WORDS = 100_000
 """Words that are kept at hand; a word that is known never changes."""
@@ -32,26 +35,36 @@ class Lexicon:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._words: dict[int, str] = {}
+        self._counts: dict[int, int] = {}
+        self._held: dict[str, Array] = {}
+        self._read_at = (-1, -1)
 
     def counts(self, terms: Sequence[int]) -> list[int]:
         """In how many texts each term stands."""
-        found = dict(self._db.among("SELECT number, texts FROM terms WHERE number IN ({})", terms))
-        return [found.get(term, 0) for term in terms]
-
-    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
-        """A word for each of these terms that is known."""
         with self._db.lock:
-            if len(self._words) > MOST_WORDS:
-                self._words.clear()
-            if new := [term for term in terms if term not in self._words]:
-                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", new))
-            return self._words
+            self._refresh()
+            if new := [term for term in terms if term not in self._counts]:
+                found = dict(self._db.among("SELECT number, texts FROM terms WHERE number IN ({})", new))
+                self._counts.update((term, found.get(term, 0)) for term in new)
+            return [self._counts[term] for term in terms]
+
+    def words(self, terms: Sequence[int]) -> list[str]:
+        """A word for each of these terms; an empty one where none is known."""
+        with self._db.lock:
+            try:
+                return [self._words[term] for term in terms]
+            except KeyError:
+                if len(self._words) > MOST_WORDS:
+                    self._words.clear()
+                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", terms))
+                return [self._words.get(term, "") for term in terms]
 
     def holding(self, terms: Array, weights: Array, limit: int, kinds: Sequence[Kind] | None) -> dict[int, float]:
         """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first.
 
         `kinds` are those that count; None if all do.
         """
+        self._refresh()
         found: list[Array] = []
         shares: list[Array] = []
         for i in np.argsort(-weights, kind="stable").tolist():
@@ -96,6 +109,19 @@ class Lexicon:
         wanted = f"t{term}"
         if kinds is not None:
             wanted += f" AND ({' OR '.join(f'k{kind}' for kind in kinds)})"
+        with self._db.lock:
+            if len(self._held) > MOST_HELD:
+                self._held.clear()
+            if wanted not in self._held:
+                self._held[wanted] = self._read(wanted)
+            return self._held[wanted]
+
+    def _refresh(self) -> None:
+        """Forget where words stand, if anybody has written since it was looked up."""
+        if self._read_at != (change := self._db.change):
+            self._counts, self._held, self._read_at = {}, {}, change
+
+    def _read(self, wanted: str) -> Array:
         query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"
         found = self._db.execute(query, (wanted, MOST_POSTINGS))
         return np.fromiter(chain.from_iterable(found), dtype="int64", count=len(found))

@@ -41,6 +41,8 @@ SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern", "session")
 CANDIDATES = 100
 """How many of the nearest of each kind are ranked."""
 
+FEW = 25
+"""How many of the nearest are ranked where it must be quick: 20 of them hold what 20 of a hundred would."""
 EVERY = 10_000
 """How many are ranked where a filter may leave few of them."""
 
@@ -151,6 +153,10 @@ class RecordMemory(ABC):
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
         return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
+
+    async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The same where many memories are asked at once: few more are ranked than are wanted."""
+        return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), max(0, k))]
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
         """The memories that serve the query best, of those whose metadata say all that is wanted."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
-import structlog
-
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.learned import (
     AXES,
     Axis,
@@ -21,11 +19,10 @@ from langgraph_scrum_master.learned import (
     Value,
     experiences_on,
     one_of,
+    readable,
 )
 from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import RecordMemory
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 T = TypeVar("T")
 
@@ -50,19 +47,19 @@ class Searcher:
         if category is not None:
             wanted = {"category": one_of("category", category, MemoryCategory)}
             return await self._memory.search_where(query, wanted, k=limit)
-        return await self._memory.search_similar(query, k=limit)
+        return await self._memory.search_quickly(query, k=limit)
 
     async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
         """Units of code."""
-        return _read(CodeUnit.read, await self.shelf("code").search_similar(query, k=limit))
+        return readable(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
 
     async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
         """Changes to the project."""
-        return _read(Commit.read, await self.shelf("commits").search_similar(query, k=limit))
+        return readable(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
 
     async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
         """Principles that experiences have in common."""
-        return _read(Value.read, await self.shelf("values").search_similar(query, k=limit))
+        return readable(Value.read, await self.shelf("values").search_quickly(query, k=limit))
 
     async def search_experiences(
         self,
@@ -78,8 +75,8 @@ class Searcher:
         given = (("domain", domain, Domain), ("strategy", strategy, Strategy), ("outcome", outcome, OutcomeStatus))
         wanted = {name: one_of(name, value, valid) for name, value, valid in given if value is not None}
         if wanted:
-            return _read(Experience.read, await shelf.search_where(query, wanted, k=limit))
-        return _read(Experience.read, await shelf.search_similar(query, k=limit))
+            return readable(Experience.read, await shelf.search_where(query, wanted, k=limit))
+        return readable(Experience.read, await shelf.search_quickly(query, k=limit))
 
     async def keep_experience(self, *experiences: Experience) -> None:
         """Keep experiences on all axes on which they have something to say; keeping one again replaces it."""
@@ -93,7 +90,7 @@ class Searcher:
     async def get_experience(self, identity: str) -> Experience | None:
         """The experience with this id."""
         found = await self.shelf(experiences_on("full")).get_many([identity])
-        return next((each for each, _ in _read(Experience.read, list(found.values()))), None)
+        return next((each for each, _ in readable(Experience.read, list(found.values()))), None)
 
     async def change_experience(self, identity: str, change: Callable[[Experience], Experience]) -> Experience:
         """Keep the experience with this id as it is after a change; gives it."""
@@ -107,15 +104,5 @@ class Searcher:
     async def all_experiences(self) -> list[Experience]:
         """Every experience, the newest first."""
         found = await self.shelf(experiences_on("full")).every()
-        every = [each for each, _ in _read(Experience.read, found)]
+        every = [each for each, _ in readable(Experience.read, found)]
         return sorted(every, key=lambda each: (each.created_at, each.id), reverse=True)
-
-
-def _read(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[Found[T]]:
-    found: list[Found[T]] = []
-    for result in results:
-        try:
-            found.append((read(result), result))
-        except DecodeError as error:
-            logger.warning("record.skipped", key=result.key, error=str(error))
-    return found

@@ -9,6 +9,7 @@ import numpy as np
 from langgraph_scrum_master.memory.database import Database
 from langgraph_scrum_master.memory.records import Kind
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.products import cosines
 
 FEW = 5_000
 """Records of a kind that are compared one by one, which finds the nearest for sure; of more, an index finds most."""
@@ -37,11 +38,10 @@ class Vectors:
         if not held.keys:
             return []
         wanted = _units(np.asarray(vector, dtype="float32")[None, :])[0]
-        # Not by BLAS, whose threads wait for one another where the cores are busy.
-        cosines = np.einsum("ij,j->i", held.units, wanted)
-        near = np.argpartition(-cosines, limit - 1)[:limit] if limit < len(cosines) else np.arange(len(cosines))
-        best = near[np.lexsort((near, -cosines[near]))].tolist()
-        return [(held.keys[i], float(cosines[i])) for i in best]
+        found = cosines(held.units, wanted)
+        near = np.argpartition(-found, limit - 1)[:limit] if limit < len(found) else np.arange(len(found))
+        best = near[np.lexsort((near, -found[near]))].tolist()
+        return [(held.keys[i], float(found[i])) for i in best]
 
     def _up_to_date(self, kind: Kind) -> _Held:
         with self._db.lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from langgraph_scrum_master.rank.features import (
     OWN,
     SIZE,
     Array,
+    Features,
     column,
     features_of,
     heads,
@@ -33,6 +34,9 @@ from langgraph_scrum_master.text.terms import words
 
 LITTLE_ELSE = 2
 """Words beside the name of a record up to which a query is about that record."""
+
+REMEMBERED = 64
+"""Queries of which is kept what they were compared by, for those who ask the same elsewhere."""
 
 MOST_ASKED = 48
 """Words and tokens of a query that are compared one by one, the rarest."""
@@ -53,30 +57,29 @@ class Asked:
         now: float = 0.0,
         models: Mapping[str, Embedder] | None = None,
     ) -> None:
-        (self.features,) = features_of([text])
+        wording = _wording(text)
+        self.features = wording.features
         self.corpus = corpus
         self.now = now
-        self._text = text
         self.vector = _query_vector(text, corpus, embedder)
         model = static_model() or embedder
         self.centre = corpus.centre if of_sentences(embedder) else None
         """What all texts say, which tells nothing of one of them; words are weighed by how rare they are instead."""
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
-        named = references(text)
-        about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
-        self.families = {number(family(name)): family(name) for name in named} if about else {}
-        """What kinds of record it is about: those that it names, if it says little else."""
+        self.families = wording.families
         self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
         """Its vectors by the models that were put in the place of spaces."""
-        self.causal = 1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0
+        self.causal = wording.causal
+        self._vocabulary = wording.vocabulary
 
     @cached_property
     def words(self) -> tuple[dict[int, str], Array]:
         """The rarest words, by the number of their term, and how much each counts."""
-        known = vocabulary(self._text)
         rarest = np.argsort(-self.term_weights, kind="stable")[:MOST_ASKED]
-        return {term: known[term] for term in self.features.terms[rarest].tolist()}, self.term_weights[rarest]
+        return {term: self._vocabulary[term] for term in self.features.terms[rarest].tolist()}, self.term_weights[
+            rarest
+        ]
 
     @cached_property
     def tokens(self) -> tuple[Array, Array]:
@@ -84,6 +87,34 @@ class Asked:
         weights = self.corpus.token_rarity(self.features.tokens)
         rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
         return self.features.tokens[rarest], weights[rarest]
+
+
+class Wording(NamedTuple):
+    """What a query says, whatever it is compared with."""
+
+    features: Features
+    vocabulary: Mapping[int, str]
+    """Its words by the numbers of their terms."""
+    tokens: Array
+    """Those of the static model, where there is one."""
+    families: Mapping[int, str]
+    """What kinds of record it is about: those that it names, if it says little else."""
+    causal: int
+    """1 if it asks for a cause, 2 if for an effect."""
+
+
+# The same query is asked of several memories, and of one in several ways.
+@lru_cache(REMEMBERED)
+def _wording(text: str) -> Wording:
+    named, model = references(text), static_model()
+    about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
+    return Wording(
+        features=features_of([text])[0],
+        vocabulary=vocabulary(text),
+        tokens=model.token_ids([text])[0] if model else np.zeros(0, dtype="<u2"),
+        families={number(family(name)): family(name) for name in named} if about else {},
+        causal=1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0,
+    )
 
 
 class Candidate(NamedTuple):
@@ -237,9 +268,23 @@ class Ragged:
 
 def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
     if isinstance(embedder, StaticEmbedder):
-        (ids,) = embedder.token_ids([text])
+        ids = _wording(text).tokens if embedder is static_model() else embedder.token_ids([text])[0]
         return embedder.mean(ids, corpus.token_rarity(ids))
-    return _checked(lambda: [embedder.embed_query(text)], 1)[0]
+    return _remembered(text, embedder)
+
+
+def _remembered(text: str, embedder: Embedder) -> Array:
+    """The vector of a query, made once: a model may take long, and be paid for."""
+    # By its id, for many models cannot be hashed; the model is kept, so that no other gets the same.
+    key = (id(embedder), text)
+    if (known := _vectors.get(key)) is None:
+        known = _vectors[key] = embedder, _checked(lambda: [embedder.embed_query(text)], 1)[0]
+        for oldest in list(_vectors)[:-REMEMBERED]:
+            _vectors.pop(oldest, None)
+    return known[1]
+
+
+_vectors: dict[tuple[int, str], tuple[Embedder, Array]] = {}
 
 
 def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:

@@ -46,8 +46,8 @@ class Corpus(Protocol):
         """How much each of these places for letters in a row counts."""
         ...
 
-    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
-        """A word for each of these terms that is known."""
+    def words(self, terms: Sequence[int]) -> Sequence[str]:
+        """A word for each of these terms; an empty one where none is known."""
         ...
 
 
@@ -115,9 +115,9 @@ class Texts(Tally):
         """How much each term counts."""
         return rarity(np.array([self._counts.get(term, 0) for term in terms.tolist()]), self.size)
 
-    def words(self, terms: Sequence[int]) -> Mapping[int, str]:
-        """A word for each of these terms that is known."""
-        return {term: self._words[term] for term in terms if term in self._words}
+    def words(self, terms: Sequence[int]) -> list[str]:
+        """A word for each of these terms; an empty one where none is known."""
+        return [self._words.get(term, "") for term in terms]
 
 
 def rarity(counts: Array, size: int) -> Array:

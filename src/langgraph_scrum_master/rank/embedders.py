@@ -100,8 +100,11 @@ class StaticEmbedder:
 
     def mean(self, ids: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """The unit vector of these tokens, each with its weight."""
+        import numpy as np
+
         chosen = self.vectors[ids].astype("float32")
-        return _unit(chosen.sum(axis=0) if weights is None else weights @ chosen)
+        # In this thread, as in `products`.
+        return _unit(chosen.sum(axis=0) if weights is None else np.einsum("i,ij->j", weights, chosen))
 
     def means(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
         """The unit vectors of many short texts, none of them empty."""

@@ -191,6 +191,11 @@ def calibrated(share: float) -> float:
     return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (share - EARNS_ITS_TOKENS))) if share > 0 else 0.0
 
 
+def raised(score: float, by: float) -> float:
+    """The score if the agreement were greater by this share of what it could be; what has none stays without."""
+    return 1 / (1 + (1 / score - 1) * exp(-STEEPNESS * by)) if score > 0 else 0.0
+
+
 def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
     """Each vector with its neighbours' added, as unit vectors."""
     at = {place: i for i, place in enumerate(places) if place[0]}
@@ -205,6 +210,8 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
 
 def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     sessions = candidates.sessions
+    if (sessions < 0).all():
+        return own
     place = sessions * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
     ordered = place[order]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from langgraph_scrum_master.learned import CodeUnit, Commit, ContextItem, Experience, Value
+from langgraph_scrum_master.learned import CodeUnit, Commit, ContextItem, Experience, Shown, Value
 from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.text.sanitize import as_data
 
@@ -80,6 +81,15 @@ def experience_item(experience: Experience, result: MemoryResult, recency: float
     ]
     lines = [f"- **{name}**: {_line(text)}" for name, text in told if text.strip()]
     return _experience(experience, result, "\n".join([_headline(experience), *lines]), recency)
+
+
+def premortem_item(experience: Experience, result: MemoryResult) -> ContextItem:
+    """An experience as a warning: what was tried, what came of it, and why."""
+    item = experience_item(experience, result)
+    head, _, told = item.content.partition("\n")
+    why = " - ".join(part for part in (experience.root_cause_category, experience.root_cause) if part)
+    cause = f"\n- **Root cause**: {_line(why)}" if why else ""
+    return replace(item, content=f"{head.replace('Experience', 'Premortem', 1)}\n{told}{cause}")
 
 
 def aspect_item(axis: str, experience: Experience, result: MemoryResult) -> ContextItem:
@@ -158,6 +168,16 @@ def commit_item(commit: Commit, result: MemoryResult, recency: float = 1.0) -> C
         said=f"{commit.message}",
         rank=result.score * recency,
     )
+
+
+SHOWN: Mapping[str, Shown] = {
+    "code": lambda result: code_item(CodeUnit.read(result), result),
+    "commits": lambda result: commit_item(Commit.read(result), result),
+    "values": lambda result: value_item(Value.read(result), result),
+    "experiences": lambda result: experience_item(Experience.read(result), result),
+    "premortem": lambda result: premortem_item(Experience.read(result), result),
+}
+"""What was learned as it is shown, by the shelf it was found on; failures also as warnings."""
 
 
 def assembled(title: str, sections: Mapping[str, Sequence[ContextItem]], footer: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.products import cosines
 from langgraph_scrum_master.rank.spaces.semantic import likeness
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: Asked, candidates: Candidates) -> Array:
     """The cosine, in the static model where there is one, with the text's vector after its neighbours' were added."""
-    return likeness(candidates.contexts @ asked.meaning)
+    return likeness(cosines(candidates.contexts, asked.meaning))
 
 
 SPACE = Space(name="E10 contextual", category="semantic", agrees=0.38, diverges=0.13, strengths=strengths, unheard=0.0)

@@ -7,6 +7,7 @@ import numpy as np
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.products import cosines, table
 from langgraph_scrum_master.rank.spaces.space import Space
 
 BY_CHANCE = 0.2
@@ -20,8 +21,8 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     if model is None or not weights.sum() or not len(candidates.tokens.flat):
         return np.zeros(len(candidates), dtype="float32")
     different, place = _distinct(candidates.tokens.flat, len(model.vectors))
-    likeness = (model.unit_vectors(tokens) @ model.unit_vectors(different).T).take(place, axis=1)
-    nearest = weights @ np.maximum(0, candidates.tokens.best(likeness)) / weights.sum()
+    likeness = table(model.unit_vectors(tokens), model.unit_vectors(different)).take(place, axis=1)
+    nearest = cosines(np.maximum(0, candidates.tokens.best(likeness)).T, weights) / weights.sum()
     return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from langgraph_scrum_master.rank import products
 from langgraph_scrum_master.rank.asked import Asked, Candidates, units
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.spaces.space import Space
@@ -18,7 +19,7 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     if asked.centre is not None and len(asked.centre):
         centre = asked.centre.astype("float32")
         vectors, wanted = units(vectors - centre), units((wanted - centre)[None, :])[0]
-    return likeness(vectors @ wanted)
+    return likeness(products.cosines(vectors, wanted))
 
 
 def likeness(cosines: Array) -> Array:
