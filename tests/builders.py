@@ -22,6 +22,12 @@ def says(agent: str, text: str, **options: Any) -> AIMessage:
     return AIMessage(text, name=agent, **options)
 
 
+def calls(tool: str, *, id: str = "", **arguments: Any) -> AIMessage:
+    """A turn in which an agent calls a tool."""
+    call = {"name": tool, "args": arguments, "id": id or f"call-{tool}", "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
+
+
 def a_state(*turns: tuple[str, str], **keys: Any) -> dict[str, Any]:
     """A conversation of (speaker, text), where `user` is the person, and further state keys."""
     return {"messages": [_message(i, *turn) for i, turn in enumerate(turns)], **keys}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         TEAM_REQUIREMENTS as TEAM_REQUIREMENTS,
         InjectionConfig as InjectionConfig,
         RecencyWeights as RecencyWeights,
+        ScrumMasterContext as ScrumMasterContext,
         TokenBudget as TokenBudget,
     )
     from langgraph_scrum_master.doors.context_assembler import (
@@ -74,6 +75,9 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.searcher import (
         Searcher as Searcher,
     )
+    from langgraph_scrum_master.middleware import (
+        ScrumMasterMiddleware as ScrumMasterMiddleware,
+    )
     from langgraph_scrum_master.model import (
         VALID_CONTEXT_SOURCES as VALID_CONTEXT_SOURCES,
         VALID_GAP_REASONS as VALID_GAP_REASONS,
@@ -104,6 +108,7 @@ if TYPE_CHECKING:
         Detector as Detector,
         Embedder as Embedder,
         MemoryStore as MemoryStore,
+        Namespaced as Namespaced,
         Recorder as Recorder,
         SessionMemory as SessionMemory,
         Source as Source,
@@ -139,6 +144,7 @@ _HOMES = {
         "TEAM_REQUIREMENTS",
         "InjectionConfig",
         "RecencyWeights",
+        "ScrumMasterContext",
         "TokenBudget",
     ),
     "doors.context_assembler": ("ContextAssembler", "FormattedContext"),
@@ -182,6 +188,7 @@ _HOMES = {
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
     "memory.searcher": ("Searcher",),
+    "middleware": ("ScrumMasterMiddleware",),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",
@@ -209,6 +216,7 @@ _HOMES = {
         "Detector",
         "Embedder",
         "MemoryStore",
+        "Namespaced",
         "Recorder",
         "SessionMemory",
         "Source",

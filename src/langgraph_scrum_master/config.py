@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from langgraph_scrum_master.codec import Plain
@@ -147,6 +147,18 @@ class InjectionConfig(Plain):
                 f"{self.enabled_sources!r}: add it, or leave the path out"
             )
 
+    def for_run(self, context: object) -> Self:
+        """The configuration with what the run says for itself, in fields or keys named as in `ScrumMasterContext`."""
+        if context is None:
+            return self
+        # Nothing is caught here: a namespace that cannot be read must not become the default one.
+        said = {
+            each.name: context.get(each.name) if isinstance(context, Mapping) else getattr(context, each.name, None)
+            for each in fields(ScrumMasterContext)
+        }
+        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        return replace(self, **given) if given else self
+
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
         """The configuration of the `SCRUM_MASTER_*` variables, each named as its field; empty ones do not count."""
@@ -158,6 +170,22 @@ class InjectionConfig(Plain):
         return cls(**given)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrumMasterContext:
+    """What a run may say for itself: the `context_schema` of a graph, or fields of your own that are named so.
+
+    What is None is as configured.
+    """
+
+    namespace: str | None = None
+    """Whose memory is read, in the graph's own store as in a memory that was given."""
+    max_context_tokens: int | None = None
+    max_context_items: int | None = None
+
+    def __post_init__(self) -> None:
+        InjectionConfig().for_run(self)
+
+
 def _parsed(variable: str, text: str, parse: Any) -> Any:
     try:
         return parse(text)
@@ -165,7 +193,8 @@ def _parsed(variable: str, text: str, parse: Any) -> Any:
         raise ConfigError(f"{variable} must be {_EXPECTED[parse]}, got {text!r}") from error
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text that lists them with commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -181,7 +210,7 @@ _FROM_TEXT = {
     "max_context_items": int,
     "min_relevance_score": float,
     "max_context_size_bytes": int,
-    "enabled_sources": _names,
+    "enabled_sources": names_in,
     "log_injections": _switch,
     "max_context_tokens": int,
     "deadline": float,

@@ -1,0 +1,51 @@
+"""A result without what must not leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from langgraph_scrum_master.logs import Redact
+from langgraph_scrum_master.model import ContextGap, InjectionResult, RetrievedContext
+
+
+def redacted(result: InjectionResult, redact: Redact | None) -> InjectionResult:
+    """The result with all its words redacted; ids, keys, names, figures and times stay."""
+    if redact is None:
+        return result
+    return replace(
+        result,
+        gap=_gap(result.gap, redact),
+        pending=tuple(_gap(gap, redact) for gap in result.pending),
+        contexts_retrieved=tuple(_context(context, redact) for context in result.contexts_retrieved),
+        dropped=tuple(replace(each, title=redact(each.title)) for each in result.dropped),
+        failures=tuple(replace(each, error=redact(each.error)) for each in result.failures),
+        text=redact(result.text),
+    )
+
+
+def _gap(gap: ContextGap, redact: Redact) -> ContextGap:
+    return replace(
+        gap,
+        context_query=redact(gap.context_query),
+        missing=tuple(map(redact, gap.missing)),
+        parts=tuple(map(redact, gap.parts)),
+        about=redact(gap.about),
+    )
+
+
+def _context(context: RetrievedContext, redact: Redact) -> RetrievedContext:
+    return replace(
+        context,
+        content=redact(context.content),
+        title=redact(context.title),
+        metadata=_within(context.metadata, redact),
+    )
+
+
+def _within(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: _within(item, redact) for key, item in value.items()}
+    return [_within(item, redact) for item in value] if isinstance(value, list) else value
