@@ -164,7 +164,7 @@ class Untyped(TypedDict):
     namespace: Any
 
 
-@pytest.mark.parametrize("namespace", ["", 7])
+@pytest.mark.parametrize("namespace", ["", 7, "default\x1fcode"])
 async def test_a_namespace_that_is_none_gives_nothing_at_all(namespace: Any) -> None:
     memory = ChromaMemory()
     await memory.store_decision(Decision(agent_type="architect", context=DECISION))
@@ -176,7 +176,8 @@ async def test_a_namespace_that_is_none_gives_nothing_at_all(namespace: Any) -> 
     end = await builder.compile().ainvoke(start, context={"namespace": namespace})
 
     assert "injection_result" not in end
-    assert f"namespace must be a non-empty text, got {namespace!r}" in end["sm_output"].processing_notes
+    assert "ConfigError: namespace must be a" in end["sm_output"].processing_notes
+    assert f"got {namespace!r}" in end["sm_output"].processing_notes
 
 
 def test_a_bad_context_is_refused_when_it_is_made() -> None:
@@ -216,6 +217,14 @@ def test_a_namespace_in_one_place_is_always_the_same_memory() -> None:
     assert tenant.for_namespace("default") is memory
     assert tenant.for_namespace("b") is memory.for_namespace("b")
     assert tenant.beside("code") is memory.for_namespace("a").beside("code")
+
+
+@pytest.mark.parametrize("place", [ChromaMemory, lambda: StoreMemory(InMemoryStore())], ids=["chroma", "store"])
+async def test_a_tenant_that_is_called_like_what_another_keeps_beside_does_not_see_it(place: Any) -> None:
+    memory = place()
+    await memory.for_namespace("acme").beside("code").store_embedding("f", a_secret("acme"), {})
+
+    assert await memory.for_namespace("acme/code").search_similar(QUESTION) == []
 
 
 async def test_very_many_tenants_in_a_folder_are_not_all_kept_open(tmp_path: Any, monkeypatch: Any) -> None:

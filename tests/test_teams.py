@@ -17,7 +17,7 @@ import deep_agent
 import supervisor
 import swarm
 from builders import DECISION, QUESTION, Given, a_context, calls
-from langgraph_scrum_master import InjectionConfig, ScrumMaster, checkpoint_serde, request_context
+from langgraph_scrum_master import GraphError, InjectionConfig, ScrumMaster, checkpoint_serde, request_context
 from langgraph_scrum_master.testing import ScriptedChatModel
 
 pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
@@ -154,6 +154,16 @@ async def test_the_hook_gives_the_model_the_context_and_leaves_the_messages_as_t
     assert [message.type for message in dev.prompts[1]] == ["system", "human", "ai", "tool", "human"]
     assert [message.type for message in end["messages"]] == ["human", "ai", "tool", "ai"]
     assert not any(DECISION in message.text for message in end["messages"])
+
+
+def test_a_team_whose_state_would_drop_what_we_write_is_refused() -> None:
+    master = ScrumMaster()
+    agent: Any = create_react_agent(ScriptedChatModel(script=Worker()), tools=[], pre_model_hook=master.pre_model_hook)
+
+    with pytest.raises(GraphError, match="would drop 'injected_context'"):
+        master.check(agent)
+
+    master.check(supervisor.build(master))
 
 
 async def test_what_the_hook_gave_once_is_not_given_again_when_the_agent_has_spoken() -> None:

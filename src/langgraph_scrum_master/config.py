@@ -130,6 +130,7 @@ class InjectionConfig(Plain):
         _number(self, "deadline", 0.001, 3600)
         _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
         _text(self, "namespace")
+        _refuse_unless(self.namespace.isprintable(), self, "namespace", "a text without control characters")
         _refuse_unless(self.escalate in get_args(Escalation), self, "escalate", f"one of {get_args(Escalation)}")
         _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
         if self.architecture_path is not None:

@@ -21,7 +21,7 @@ import structlog
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memory.records import BATCH, SEARCHED, Kind, Ranked, Record, RecordMemory, linked
+from langgraph_scrum_master.memory.records import BATCH, SEARCHED, SHELF, Kind, Ranked, Record, RecordMemory, linked
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
@@ -98,6 +98,7 @@ class ChromaMemory(RecordMemory):
         self._untold = False
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
+        self._naming = threading.Lock()
         self._writing = threading.RLock()
 
     def __repr__(self) -> str:
@@ -143,8 +144,10 @@ class ChromaMemory(RecordMemory):
 
     def for_namespace(self, namespace: str) -> ChromaMemory:
         """The memory of another tenant in the same place; always the same one by its name."""
-        first = self._first() or self
-        with first._lock:
+        found = self._first()
+        first = self if found is None else found
+        # A lock of its own: the other one is held while Chroma is opened, and this is called on event loops.
+        with first._naming:
             if namespace == first._namespace:
                 return first
             if namespace not in first._others:
@@ -169,7 +172,7 @@ class ChromaMemory(RecordMemory):
 
     def beside(self, name: str) -> ChromaMemory:
         """A memory of its own in the same place, such as that of a project's code; always the same one by its name."""
-        return self.for_namespace(f"{self._namespace}/{name}")
+        return self.for_namespace(f"{self._namespace}{SHELF}{name}")
 
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""

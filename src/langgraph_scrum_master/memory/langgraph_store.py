@@ -14,6 +14,7 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.memory.records import (
     SEARCHED,
+    SHELF,
     Kind,
     Ranked,
     Record,
@@ -110,7 +111,7 @@ class StoreMemory(RecordMemory):
 
     def beside(self, name: str) -> StoreMemory:
         """A memory of its own in the same place, such as that of a project's code."""
-        return self.for_namespace(f"{self._namespace}/{name}")
+        return self.for_namespace(f"{self._namespace}{SHELF}{name}")
 
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
