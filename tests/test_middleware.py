@@ -257,6 +257,32 @@ async def test_what_a_node_of_the_team_found_for_an_agent_is_in_that_agents_prom
     assert [DECISION in "".join(message.text for message in prompt) for prompt in dev.prompts] == [True, False]
 
 
+def test_what_waits_for_another_agent_is_neither_served_nor_closed() -> None:
+    other = AIMessage("Which VAT rate applies to invoices within the union?", name="pm")
+    state: dict[str, Any] = {"messages": [AIMessage(QUESTION, name="dev"), other]}
+    master = ScrumMaster(sources=[Given(a_context())])
+    state |= master.node.invoke(state)
+    before = {record.agent: record.status for record in state["injection_history"]}
+
+    update = ScrumMasterMiddleware(master, agent="tester").before_model(state, None)  # type: ignore[arg-type]
+
+    assert sorted(before.values()) == ["injected", "pending"]
+    assert update == {}
+
+
+def test_an_agent_that_has_ended_is_not_called_again_for_another_ones_question() -> None:
+    report = ToolMessage(QUESTION, tool_call_id="t")
+    task = calls("task", description="Find it.", subagent_type="researcher", id="t")
+    state: Any = {
+        "messages": [task, report, AIMessage("The researcher could not find the answer to that in the logs.")]
+    }
+
+    update = served().after_model(state, None)  # type: ignore[arg-type]
+
+    assert update is not None
+    assert "jump_to" not in update
+
+
 async def test_delivered_as_a_message_it_is_not_given_twice() -> None:
     dev = Developer(asks_with_the_tool)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
@@ -17,6 +16,11 @@ from langgraph_scrum_master.shapes import items_of, text_of
 from langgraph_scrum_master.state import ScrumMasterState
 from langgraph_scrum_master.step import NAME
 from langgraph_scrum_master.tools import request_context
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+except ModuleNotFoundError:
+    raise ConfigError("ScrumMasterMiddleware needs 'langchain': install langgraph-scrum-master[agents]") from None
 
 ASKED = frozenset(("clarification_requested", "explicit_flag"))
 """The gaps with which an agent may end its turn: it asks, or says what it lacks."""

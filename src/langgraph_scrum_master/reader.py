@@ -25,7 +25,7 @@ class Reader:
 
     agent: str = ""
     reasons: Collection[str] | None = None
-    """Only gaps of these reasons, and of the agent itself; all if None."""
+    """Only gaps of these reasons, and of the agent at turn itself; all if None."""
 
     def at_turn(self, state: object) -> State:
         """The state with this agent at turn: what nobody's name stands on is its own."""
@@ -51,7 +51,7 @@ class Reader:
 
     def _serves(self, gap: ContextGap, observation: Observation) -> bool:
         if self.reasons is not None:
-            return gap.reason in self.reasons and self.agent in ("", gap.agent)
+            return gap.reason in self.reasons and gap.agent == (self.agent or observation.current_agent)
         return self._is_for_it(gap.agent, observation.turns)
 
     def _reads(self, payload: Payload, turns: Sequence[Turn]) -> bool:
