@@ -34,6 +34,12 @@ def says(agent: str, text: str, **options: Any) -> AIMessage:
     return AIMessage(text, name=agent, **options)
 
 
+def calls(tool: str, *, id: str = "", **arguments: Any) -> AIMessage:
+    """A turn in which an agent calls a tool."""
+    call = {"name": tool, "args": arguments, "id": id or f"call-{tool}", "type": "tool_call"}
+    return AIMessage("", tool_calls=[call])
+
+
 def a_gap(**fields: Any) -> ContextGap:
     defaults: dict[str, Any] = {
         "gap_id": "gap-1",

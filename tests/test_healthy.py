@@ -12,7 +12,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph_supervisor import create_supervisor
 from langgraph_swarm import create_handoff_tool, create_swarm
 
-from builders import a_state, says
+from builders import a_state, calls, says
 from langgraph_scrum_master import ScrumMaster, ScrumMasterState
 from langgraph_scrum_master.testing import ScriptedChatModel
 
@@ -59,10 +59,6 @@ def test_a_healthy_pipeline_as_a_graph_is_left_alone() -> None:
     updates = list(builder.compile().stream({"messages": [HumanMessage("Add a login page.")]}, stream_mode="updates"))
 
     assert [update for update in updates for node in update if node.startswith("sm_") and update[node]] == []
-
-
-def calls(tool: str, **arguments: Any) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": tool, "args": arguments, "id": f"call-{tool}", "type": "tool_call"}])
 
 
 def worker(name: str, *answers: str) -> Any:

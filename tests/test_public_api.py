@@ -56,6 +56,14 @@ def test_heavy_packages_are_loaded_only_when_needed(code: str, not_loaded: tuple
     assert done.stdout == "[]\n", done.stderr
 
 
+def test_a_name_that_needs_an_extra_says_which() -> None:
+    done = in_a_fresh_process(
+        "import sys; sys.modules['langchain'] = None\nfrom langgraph_scrum_master import ScrumMasterMiddleware"
+    )
+
+    assert "needs 'langchain': install langgraph-scrum-master[agents]" in done.stderr
+
+
 def test_processes_that_tests_start_have_no_network() -> None:
     done = in_a_fresh_process("import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)")
 

@@ -16,6 +16,11 @@ from typing import Any
 
 import pytest
 
+import create_agent
+import deep_agent
+import supervisor
+import swarm
+
 ROOT = Path(__file__).parents[1]
 
 pytestmark = [pytest.mark.slow, pytest.mark.allow_hosts(["127.0.0.1"])]
@@ -59,11 +64,17 @@ def server(tmp_path: Path) -> Iterator[str]:
     process.wait(timeout=30)
 
 
-def test_a_request_over_the_servers_api_shows_the_injection(server: str) -> None:
-    task = {"messages": [{"role": "user", "content": "PAY-42: charge once for a repeated request."}]}
+def wait_for(server: str, graph: str, task: str) -> Any:
+    messages = {"messages": [{"role": "user", "content": task}]}
+    return post(f"{server}/runs/wait", {"assistant_id": graph, "input": messages})
 
-    end = post(f"{server}/runs/wait", {"assistant_id": "delivery_team", "input": task})
+
+def test_a_request_over_the_servers_api_shows_the_injection(server: str) -> None:
+    end = wait_for(server, "delivery_team", "PAY-42: charge once for a repeated request.")
 
     assert end["gate_passed"] is True
     assert end["injection_result"]["injected"] is True
     assert end["injection_result"]["gap"]["agent"] == "dev"
+    # On the one server, which takes long to start.
+    for graph in (create_agent, supervisor, swarm, deep_agent):
+        assert wait_for(server, graph.__name__, graph.TASK)["injection_result"]["injected"] is True, graph.__name__

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         InjectionConfig as InjectionConfig,
         RAGConfig as RAGConfig,
         RecencyWeights as RecencyWeights,
+        ScrumMasterContext as ScrumMasterContext,
         TokenBudget as TokenBudget,
     )
     from langgraph_scrum_master.dialogue import (
@@ -119,6 +120,9 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.searcher import (
         Searcher as Searcher,
     )
+    from langgraph_scrum_master.middleware import (
+        ScrumMasterMiddleware as ScrumMasterMiddleware,
+    )
     from langgraph_scrum_master.model import (
         VALID_CONTEXT_SOURCES as VALID_CONTEXT_SOURCES,
         VALID_GAP_REASONS as VALID_GAP_REASONS,
@@ -153,6 +157,7 @@ if TYPE_CHECKING:
         EntityLookup as EntityLookup,
         Knowledge as Knowledge,
         MemoryStore as MemoryStore,
+        Namespaced as Namespaced,
         Recorder as Recorder,
         Reranker as Reranker,
         SessionMemory as SessionMemory,
@@ -203,6 +208,7 @@ _HOMES = {
         "InjectionConfig",
         "RAGConfig",
         "RecencyWeights",
+        "ScrumMasterContext",
         "TokenBudget",
     ),
     "dialogue": (
@@ -289,6 +295,7 @@ _HOMES = {
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
     "memory.searcher": ("Searcher",),
+    "middleware": ("ScrumMasterMiddleware",),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",
@@ -320,6 +327,7 @@ _HOMES = {
         "EntityLookup",
         "Knowledge",
         "MemoryStore",
+        "Namespaced",
         "Recorder",
         "Reranker",
         "SessionMemory",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from langgraph_scrum_master.codec import Plain
@@ -149,6 +149,7 @@ class InjectionConfig(Plain):
         _number(self, "deadline", 0.001, 3600)
         _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
         _text(self, "namespace")
+        _refuse_unless(self.namespace.isprintable(), self, "namespace", "a text without control characters")
         _refuse_unless(self.escalate in get_args(Escalation), self, "escalate", f"one of {get_args(Escalation)}")
         _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
         if self.architecture_path is not None:
@@ -165,6 +166,18 @@ class InjectionConfig(Plain):
                 f"architecture_path is {self.architecture_path!r}, but 'architecture' is not in enabled_sources "
                 f"{self.enabled_sources!r}: add it, or leave the path out"
             )
+
+    def for_run(self, context: object) -> Self:
+        """The configuration with what the run says for itself, in fields or keys named as in `ScrumMasterContext`."""
+        if context is None:
+            return self
+        # Nothing is caught here: a namespace that cannot be read must not become the default one.
+        said = {
+            each.name: context.get(each.name) if isinstance(context, Mapping) else getattr(context, each.name, None)
+            for each in fields(ScrumMasterContext)
+        }
+        given: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+        return replace(self, **given) if given else self
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str], **otherwise: Any) -> Self:
@@ -234,6 +247,22 @@ class RAGConfig(Plain):
         _refuse_unless(fits, self, "overlap_tokens", f"at most half of chunk_tokens, {self.chunk_tokens // 2}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrumMasterContext:
+    """What a run may say for itself: the `context_schema` of a graph, or fields of your own that are named so.
+
+    What is None is as configured.
+    """
+
+    namespace: str | None = None
+    """Whose memory is read, in the graph's own store as in a memory that was given."""
+    max_context_tokens: int | None = None
+    max_context_items: int | None = None
+
+    def __post_init__(self) -> None:
+        InjectionConfig().for_run(self)
+
+
 def _parsed(variable: str, text: str, parse: Any) -> Any:
     try:
         return parse(text)
@@ -241,7 +270,8 @@ def _parsed(variable: str, text: str, parse: Any) -> Any:
         raise ConfigError(f"{variable} must be {_EXPECTED[parse]}, got {text!r}") from error
 
 
-def _names(text: str) -> tuple[str, ...]:
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text that lists them with commas."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -250,7 +280,7 @@ _FROM_TEXT = {
     "max_context_items": int,
     "min_relevance_score": float,
     "max_context_size_bytes": int,
-    "enabled_sources": _names,
+    "enabled_sources": names_in,
     "log_injections": switch,
     "max_context_tokens": int,
     "deadline": float,

@@ -40,11 +40,15 @@ def unread(state: State, turns: Sequence[Turn]) -> list[Payload]:
 
 def has_spoken(payload: Payload, turns: Sequence[Turn]) -> bool:
     """Whether the payload's agent has spoken since it was written."""
-    # Where all of those are gone, the history was cut behind them, and what is left came later.
+    return any(turn.agent == payload.get("agent") and _ends_its_turn(turn) for turn in since(payload, turns))
+
+
+def since(payload: Payload, turns: Sequence[Turn]) -> Sequence[Turn]:
+    """The turns that came after the payload was written."""
+    # Where all of those before are gone, the history was cut behind them, and what is left came later.
     before = payload.get("before") or ()
     seen = [i for i, turn in enumerate(turns) if turn.id in before]
-    later = turns[seen[-1] + 1 :] if seen else turns
-    return any(turn.agent == payload.get("agent") and _ends_its_turn(turn) for turn in later)
+    return turns[seen[-1] + 1 :] if seen else turns
 
 
 def _ends_its_turn(turn: Turn) -> bool:

@@ -43,10 +43,12 @@ def state_update(
     result: InjectionResult | None,
     health: HealthStatus | None = None,
     cycles: CycleAnalysis | None = None,
+    elsewhere: Sequence[ContextGap] = (),
 ) -> dict[str, Any]:
     """What a step writes: payloads whose agent has spoken go, the result comes with an account of the team.
 
-    On a healthy team there is nothing to write, but now and then the running figures. The values are whole: they fit a
+    On a healthy team there is nothing to write, but now and then the running figures. Gaps that others serve,
+    `elsewhere`, stay as they are. The values are whole: they fit a
     plain dict's `|=` as well as the reducers of `ScrumMasterState`.
     """
     figures = {} if observation.figures is None else {FIGURES_KEY: dict(observation.figures)}
@@ -59,7 +61,7 @@ def state_update(
         update["injection_result"] = result.slim()
         account = _account(observation, result, news[0])
         update["sm_output"] = replace(account, health_status=health, cycle_analysis=cycles)
-    if news := [*_closed(history, result, observation), *news]:
+    if news := [*_closed(history, result, elsewhere, observation), *news]:
         update["injection_history"] = merge_records(history, news)
     return update | figures
 
@@ -150,10 +152,13 @@ def _served(result: InjectionResult, state: State) -> InjectionRecord:
 
 
 def _closed(
-    history: Sequence[InjectionRecord], result: InjectionResult | None, observation: Observation
+    history: Sequence[InjectionRecord],
+    result: InjectionResult | None,
+    elsewhere: Sequence[ContextGap],
+    observation: Observation,
 ) -> list[InjectionRecord]:
     """The records that waited for a gap which is no longer there."""
-    open_now = {gap.gap_id for gap in (() if result is None else (result.gap, *result.pending))}
+    open_now = {gap.gap_id for gap in (*elsewhere, *(() if result is None else (result.gap, *result.pending)))}
     stale = (r for r in history if r.status == "pending" and r.gap_id not in open_now)
     return [replace(record, status="closed", at=observation.now) for record in stale]
 

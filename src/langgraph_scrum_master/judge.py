@@ -6,14 +6,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 
-import structlog
-
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import ContextGap, Turn
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.shapes import content_text, read
 from langgraph_scrum_master.text.sanitize import as_data
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 DOUBTFUL = 0.85
 """Gaps of less confidence are shown to the model."""

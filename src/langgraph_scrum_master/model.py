@@ -11,12 +11,9 @@ from datetime import UTC, datetime
 from hashlib import blake2s
 from typing import Any, Literal, TypeAlias, get_args
 
-import structlog
-
 from langgraph_scrum_master.codec import Plain, json_shapes
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.text.prose import prose
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 ContextSource: TypeAlias = Literal[
     "memory",

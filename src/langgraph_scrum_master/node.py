@@ -1,34 +1,23 @@
-"""An evaluation as a node of a LangGraph graph, sync and async, and the check of a graph that has one."""
+"""A step as a node of a LangGraph graph and as a hook before a model, and the check of a graph that has one."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
-import structlog
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.channels import LastValue
-from langgraph.errors import GraphBubbleUp
 from langgraph.graph import StateGraph
-from langgraph.runtime import Runtime, get_runtime
-from langgraph.types import interrupt
 
-from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.errors import GraphError, ScrumMasterWarning
-from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY, unread
-from langgraph_scrum_master.model import InjectionResult
-from langgraph_scrum_master.pipeline import Pipeline, Sighting, failed_output
-from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.shapes import fields_text, items_of, read, text_of
-from langgraph_scrum_master.state import STATE_KEYS
-
-NAME = "scrum_master"
-
-logger = structlog.get_logger("langgraph_scrum_master")
-
-_OUTSIDE: Runtime[Any] = Runtime()
+from langgraph_scrum_master.history import CONTEXT_KEY, HANDOFF_KEY
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.reader import Reader
+from langgraph_scrum_master.shapes import items_of
+from langgraph_scrum_master.state import STATE_KEYS, merge_payloads
+from langgraph_scrum_master.step import NAME, Step
 
 
 class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
@@ -36,93 +25,50 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
 
     name = NAME
 
-    def __init__(self, pipeline: Pipeline, memory: MemoryStore | None) -> None:
-        self._pipeline = pipeline
-        self._memory = memory
+    def __init__(self, step: Step) -> None:
+        self._step = step
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The update for a state; without a gap no event loop is touched."""
-        if (quiet := self._pipeline.glance(input)) is not None:
-            return quiet
-        try:
-            sighting = self._pipeline.sight(input)
-            if not sighting.gaps and not sighting.given_up:
-                return self._update(sighting, None)
-            runtime = _runtime()
-            result = wait_for(self._serve(sighting, runtime))
-            if answer := self._ask_a_person(result):
-                result = wait_for(self._answered(result, answer, sighting, runtime))
-            return self._update(sighting, result)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            return self._failed(error)
+        """The update for a state."""
+        return self._step.run(input)
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The same without blocking the event loop."""
-        if (quiet := self._pipeline.glance(input)) is not None:
-            return quiet
-        try:
-            sighting = await self._pipeline.judged(self._pipeline.sight(input))
-            if not sighting.gaps and not sighting.given_up:
-                return self._update(sighting, None)
-            runtime = _runtime()
-            result = await self._serve(sighting, runtime)
-            if answer := self._ask_a_person(result):
-                result = await self._answered(result, answer, sighting, runtime)
-            return self._update(sighting, result)
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            return self._failed(error)
+        return await self._step.arun(input)
 
     async def scrum_master(self, state: Any) -> dict[str, Any]:
         """The same as a coroutine function only, which a node with a timeout must be."""
-        return await self.ainvoke(state)
+        return await self._step.arun(state)
 
-    async def _serve(self, sighting: Sighting, runtime: Runtime[Any]) -> InjectionResult | None:
-        def emit(event: str, facts: dict[str, Any]) -> None:
-            runtime.stream_writer({"event": f"{NAME}.{event}", **facts})
 
-        threaded = replace(sighting, thread=_thread(runtime))
-        return await self._pipeline.serve(threaded, self._memory_in(runtime), emit)
+class PreModelHook(Runnable[Any, dict[str, Any]]):
+    """The same before the model of `create_react_agent` or `create_supervisor`, which gets the context at once.
 
-    def _ask_a_person(self, result: InjectionResult | None) -> str:
-        """The answer of the person to whom a need goes that context did not help, if that is wanted."""
-        if result is None or not result.escalated or self._pipeline.config.escalate != "interrupt":
-            return ""
-        gap = result.gap
-        question = {"agent": gap.agent, "question": gap.context_query, "reason": gap.reason, "gap_id": gap.gap_id}
-        answer: object = interrupt(question)
-        return answer.strip() if isinstance(answer, str) else fields_text(answer)
+    It stands at the end of what the model is given, as a human message; `messages` are left as they are.
+    """
 
-    async def _answered(
-        self, result: InjectionResult | None, answer: str, sighting: Sighting, runtime: Runtime[Any]
-    ) -> InjectionResult | None:
-        if result is None:
-            return None
-        return await self._pipeline.answer(result, answer, sighting, self._memory_in(runtime))
+    name = NAME
 
-    def _memory_in(self, runtime: Runtime[Any]) -> MemoryStore | None:
-        return self._memory if self._memory is not None else self._graphs_store(runtime)
+    def __init__(self, step: Step, agent: str = "") -> None:
+        self._step = step
+        self._reader = Reader(agent=agent)
 
-    def _graphs_store(self, runtime: Runtime[Any]) -> MemoryStore | None:
-        if runtime.store is None:
-            return None
-        from langgraph_scrum_master.memory.langgraph_store import StoreMemory
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The update for a state, with what the model is to read."""
+        state = self._reader.at_turn(input)
+        return self._with_prompt(state, self._step.run(state, self._reader))
 
-        return StoreMemory(runtime.store, namespace=self._pipeline.config.namespace)
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The same without blocking the event loop."""
+        state = self._reader.at_turn(input)
+        return self._with_prompt(state, await self._step.arun(state, self._reader))
 
-    def _update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
-        update = self._pipeline.update(sighting, result)
-        if self._pipeline.config.deliver == "message":
-            update |= _as_messages(sighting, update)
-        return update
-
-    def _failed(self, error: Exception) -> dict[str, Any]:
-        told = f"{type(error).__name__}: {error}"
-        logger.error("scrum_master.failed", error=told)
-        return {"sm_output": failed_output(told, "")}
+    def _with_prompt(self, state: State, update: dict[str, Any]) -> dict[str, Any]:
+        waiting = merge_payloads(state.get(CONTEXT_KEY), update.get(CONTEXT_KEY))
+        text = self._step.text_for(self._reader, {**state, **update, CONTEXT_KEY: waiting})
+        # Empty, the model reads the messages; left out, it would read what it was given the last time.
+        prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NAME)] if text else []
+        return {**update, "llm_input_messages": prompt}
 
 
 def check(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
@@ -167,45 +113,3 @@ def _is_ours(builder: StateGraph[Any, Any, Any, Any], name: str) -> bool:
 def _can_receive(builder: StateGraph[Any, Any, Any, Any], name: str) -> bool:
     seen: Mapping[str, Any] = builder.schemas.get(builder.nodes[name].input_schema, {})
     return CONTEXT_KEY in seen or HANDOFF_KEY in seen
-
-
-def _runtime() -> Runtime[Any]:
-    try:
-        return get_runtime()
-    except (RuntimeError, KeyError):
-        return _OUTSIDE
-
-
-def _thread(runtime: Runtime[Any]) -> str:
-    return text_of(read(runtime.execution_info, "thread_id"))
-
-
-def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
-    """The payloads that nobody has read as messages, unless they are there already or must wait for a tool's answer."""
-    state = {**sighting.state, **update}
-    messages = items_of(state.get("messages"))
-    sent = {read(message, "id") for message in messages}
-    texts = {f"{NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
-    fresh = {key: payload for key, payload in texts.items() if key not in sent and payload.get("text")}
-    if not fresh or _waits_for_a_tool(messages):
-        return {}
-    from langchain_core.messages import HumanMessage
-
-    return {
-        "messages": [
-            HumanMessage(
-                content=str(payload["text"]),
-                name=NAME,
-                id=key,
-                additional_kwargs={"lc_source": NAME, "gap_id": payload["gap_id"]},
-            )
-            for key, payload in fresh.items()
-        ]
-    }
-
-
-def _waits_for_a_tool(messages: Sequence[Any]) -> bool:
-    # Providers refuse a conversation in which something stands between a tool call and its answer.
-    answered = {read(message, "tool_call_id") for message in messages}
-    calls = next((items_of(read(m, "tool_calls")) for m in reversed(messages) if items_of(read(m, "tool_calls"))), ())
-    return any(read(call, "id") not in answered for call in calls)

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import structlog
-
+from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.history import given_keys, sorted_out, waits
 from langgraph_scrum_master.inject import state_update, target_for
+from langgraph_scrum_master.logs import Redact, cleaned, logger, redacting
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
@@ -32,7 +32,8 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.record.facts import facts, keep, log, outcome
+from langgraph_scrum_master.record.facts import facts, keep, log, measure, outcome
+from langgraph_scrum_master.record.redacted import redacted, redacted_snapshot
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.text.prose import sentences
@@ -40,8 +41,6 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.judge import Judge
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 MOST_PENDING = 8
 """Further gaps that a result lists."""
@@ -62,10 +61,19 @@ class Sighting:
     gaps: tuple[ContextGap, ...] = ()
     given_up: tuple[ContextGap, ...] = ()
     """Gaps whose need was tried as often as it may be, and for which nobody was called yet."""
+    elsewhere: tuple[ContextGap, ...] = ()
+    """Gaps of other agents, which are left to others to serve."""
     failure: str = ""
     """Why nothing could be observed."""
     thread: str = ""
     """The thread of the graph, where it is known."""
+    looked: tuple[int, int] = field(default=(0, 0), compare=False)
+    """From when to when it took, in nanoseconds since the epoch: for traces alone."""
+
+    @property
+    def calm(self) -> bool:
+        """Whether there is nothing to serve, and nothing to give up."""
+        return not self.gaps and not self.given_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +98,7 @@ class Pipeline:
     watcher: Watcher = field(default_factory=Watcher, compare=False)
     judge: Judge | None = None
     snapshots: SnapshotRecorder | None = None
+    redact: Redact | None = None
 
     def glance(self, state: object) -> dict[str, Any] | None:
         """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting."""
@@ -106,6 +115,12 @@ class Pipeline:
 
     def sight(self, state: object) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
+        began = time.time_ns()
+        with redacting(self.redact):
+            sighting = self._sight(state)
+        return replace(sighting, looked=(began, time.time_ns())) if sighting.gaps else sighting
+
+    def _sight(self, state: object) -> Sighting:
         values: State = {}
         try:
             values, saved_at = unwrapped(state)
@@ -136,30 +151,46 @@ class Pipeline:
         if self.judge is None or not sighting.gaps:
             return sighting
         turns, deadline = sighting.observation.turns, self.config.deadline
-        verdicts = await asyncio.gather(*(self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps))
+        with redacting(self.redact):
+            verdicts = await asyncio.gather(*(self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps))
         confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
         return replace(sighting, gaps=confirmed)
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""
-        if not sighting.gaps:
-            return await self._escalate(sighting, emit) if sighting.given_up else None
+        with redacting(self.redact):
+            if not sighting.gaps:
+                return await self._escalate(sighting, emit) if sighting.given_up else None
+            with telemetry.span("evaluate", sighting.looked[0] or None) as span:
+                telemetry.past("detect", *sighting.looked)
+                result = await self._serve(sighting, memory, emit)
+                telemetry.note(span, outcome=outcome(result), kept=len(result.contexts_retrieved), **facts(result))
+            await self._keep(result)
+            await keep(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
+        return result
+
+    async def _serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult:
         started = self.clock()
         gap, *pending = sighting.gaps
-        emit("gap", _seen_gap(gap))
+        emit("gap", cleaned(seen_gap(gap), self.redact))
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
-        fitted = await off_loop(self.fit, gap, finding, sighting)
+        with telemetry.span("fit"):
+            fitted = await off_loop(self.fit, gap, finding, sighting)
         result = replace(fitted, pending=tuple(pending[:MOST_PENDING]), duration_ms=(self.clock() - started) * 1000)
         emit(outcome(result), facts(result))
-        await self._keep(result)
-        await keep(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
         return result
 
     async def answer(
         self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
     ) -> InjectionResult:
         """The result with a person's answer as its context, which is remembered for the next time."""
+        with redacting(self.redact):
+            return await self._answered(result, answer, sighting, memory)
+
+    async def _answered(
+        self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
+    ) -> InjectionResult:
         title = "Answer of a person"
         context = RetrievedContext(
             source="memory",
@@ -186,7 +217,7 @@ class Pipeline:
         result = replace(
             self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
         )
-        emit("escalated", _seen_gap(gap))
+        emit("escalated", cleaned(seen_gap(gap), self.redact))
         await self._keep(result)
         await keep(result, self._snapshot(sighting, ()), self.config.deadline)
         return result
@@ -257,7 +288,8 @@ class Pipeline:
     async def _keep(self, result: InjectionResult) -> None:
         if self.config.log_injections:
             log(result)
-        await keep(result, self.recorder, self.config.deadline)
+        measure(result)
+        await keep(redacted(result, self.redact), self.recorder, self.config.deadline)
 
     def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:
         if (recorder := self.snapshots) is None:
@@ -265,17 +297,16 @@ class Pipeline:
         names = [source.name for source in sources]
 
         def record(result: InjectionResult) -> None:
-            recorder(
-                taken(
-                    sighting.state,
-                    at=sighting.observation.now,
-                    thread=sighting.thread,
-                    config=self.config.to_dict(),
-                    sources=names,
-                    result=result,
-                    keys=recorder.keys,
-                )
+            snapshot = taken(
+                sighting.state,
+                at=sighting.observation.now,
+                thread=sighting.thread,
+                config=self.config.to_dict(),
+                sources=names,
+                result=result,
+                keys=recorder.keys,
             )
+            recorder(redacted_snapshot(snapshot, self.redact))
 
         return record
 
@@ -285,8 +316,9 @@ class Pipeline:
             return {"sm_output": failed_output(sighting.failure, self._now())}
         seen = sighting.observation
         if result is None:
-            return state_update(sighting.state, seen, None)
-        return state_update(sighting.state, seen, result, health_status(seen), cycle_analysis(seen))
+            return state_update(sighting.state, seen, None, elsewhere=sighting.elsewhere)
+        health, cycles = health_status(seen), cycle_analysis(seen)
+        return state_update(sighting.state, seen, result, health, cycles, sighting.elsewhere)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
@@ -321,7 +353,8 @@ def _told(turn: Turn) -> str:
     return "\n".join(s for s in sentences(turn.text) if not s.endswith("?") and s not in asked)
 
 
-def _seen_gap(gap: ContextGap) -> dict[str, Any]:
+def seen_gap(gap: ContextGap) -> dict[str, Any]:
+    """What is told of a gap as soon as it is seen."""
     return {
         "gap_id": gap.gap_id,
         "agent": gap.agent,

@@ -127,6 +127,20 @@ class MemoryStore(Protocol):
 
 
 @runtime_checkable
+class Namespaced(Protocol):
+    """A memory that can be opened for another tenant in the same place."""
+
+    @property
+    def namespace(self) -> str:
+        """Whose memory it is."""
+        ...
+
+    def for_namespace(self, namespace: str) -> MemoryStore:
+        """The memory of this tenant, and of no other; always the same one by its name."""
+        ...
+
+
+@runtime_checkable
 class SessionMemory(Protocol):
     """A memory that knows what was worked on lately, and how sessions ended."""
 

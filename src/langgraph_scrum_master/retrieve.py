@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import structlog
-
+from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.errors import steers_the_graph
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure
 from langgraph_scrum_master.protocols import Source, State
 from langgraph_scrum_master.shapes import read
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 
 async def retrieve(
@@ -65,8 +63,10 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
 
 
 async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:
-    found: list[object] = list(await source.find(query, state))
-    return [_stamped(_context(item), query.now) for item in found]
+    with telemetry.span(f"retrieve.{source.name}") as span:
+        found: list[object] = list(await source.find(query, state))
+        telemetry.note(span, found=len(found))
+        return [_stamped(_context(item), query.now) for item in found]
 
 
 def _stamped(context: RetrievedContext, now: str) -> RetrievedContext:

@@ -10,21 +10,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph_scrum_master.blocking import wait_for
-from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig
+from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig, names_in
 from langgraph_scrum_master.detect import DETECTORS
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.logs import Redact
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
+from langgraph_scrum_master.text.redact import Redaction, redactor
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from langgraph_scrum_master.judge import Judge
-    from langgraph_scrum_master.node import ScrumMasterNode
+    from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
+    from langgraph_scrum_master.step import Step
 
 
 class AsyncNode(Protocol):
@@ -39,7 +42,9 @@ class ScrumMaster:
     Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
     in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. A chat model as
     `judge` may turn down doubtful gaps, where it can be awaited: in `aevaluate`, and in graphs that are. `snapshots` is
-    the folder, or the recorder, for a snapshot of every step with a gap, to replay it later.
+    the folder, or the recorder, for a snapshot of every step with a gap, to replay it later. `redact` takes words out
+    of what leaves to logs, recorder, snapshots and streams ("all", "secrets", "emails", a function, or several of
+    these); the agent and the state get everything.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class ScrumMaster:
         count_tokens: TokenCounter = estimate_tokens,
         judge: ChatModel | None = None,
         snapshots: str | Path | SnapshotRecorder | None = None,
+        redact: Redaction | Redact | Iterable[Redaction | Redact] | None = None,
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
@@ -74,6 +80,7 @@ class ScrumMaster:
             count_tokens=count_tokens,
             judge=_judge(judge) if judge is not None else None,
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
+            redact=redactor(redact),
         )
 
     @classmethod
@@ -81,13 +88,13 @@ class ScrumMaster:
         """The scrum master that the environment describes; nothing is opened yet.
 
         `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_EMBEDDER` what that was filled with,
-        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, `SCRUM_MASTER_SNAPSHOTS` the folder of its snapshots, and
-        every field of `InjectionConfig` has a variable of its own. `otherwise` are the values of those that are not
-        set, by their names in lower case.
+        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, `SCRUM_MASTER_SNAPSHOTS` the folder of its snapshots,
+        `SCRUM_MASTER_REDACT` what is kept out of both, and every field of `InjectionConfig` has a variable of its own.
+        `otherwise` are the values of those that are not set, by their names in lower case.
         """
-        path, embedder, log, snapshots = (
+        path, embedder, log, snapshots, redact = (
             environ.get(f"{ENV_PREFIX}{name.upper()}") or otherwise.pop(name, None)
-            for name in ("memory_path", "embedder", "audit_log", "snapshots")
+            for name in ("memory_path", "embedder", "audit_log", "snapshots", "redact")
         )
         config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
@@ -100,7 +107,8 @@ class ScrumMaster:
             from langgraph_scrum_master.record.audit import JsonlRecorder
 
             recorder = JsonlRecorder(log)
-        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots)
+        given: Any = names_in(redact) if isinstance(redact, str) else redact
+        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots, redact=given)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -137,16 +145,34 @@ class ScrumMaster:
         return await self._pipeline.serve(sighting, self._memory, _unseen)
 
     @cached_property
+    def step(self) -> Step:
+        """A step in a running graph: what the node, the hook and the middleware do."""
+        from langgraph_scrum_master.step import Step
+
+        return Step(self._pipeline, self._memory)
+
+    @cached_property
     def node(self) -> ScrumMasterNode:
         """The node for `add_node`, for graphs that are invoked, awaited or streamed."""
         from langgraph_scrum_master.node import ScrumMasterNode
 
-        return ScrumMasterNode(self._pipeline, self._memory)
+        return ScrumMasterNode(self.step)
 
     @property
     def async_node(self) -> AsyncNode:
         """The node as a coroutine function, for `add_node(…, timeout=…)`."""
         return self.node.scrum_master
+
+    @property
+    def pre_model_hook(self) -> PreModelHook:
+        """For `create_supervisor` and `create_react_agent`: the model gets at once what anybody lacks."""
+        return self.hook_for("")
+
+    def hook_for(self, agent: str) -> PreModelHook:
+        """The hook for one agent of several: it gets what it lacks itself, and what those lack that report to it."""
+        from langgraph_scrum_master.node import PreModelHook
+
+        return PreModelHook(self.step, agent)
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
         """Raise `GraphError` if the graph would drop what we write; warn if none of its nodes can read it."""

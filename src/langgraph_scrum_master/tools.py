@@ -11,4 +11,7 @@ def request_context(need: str) -> str:
 
     Say precisely what you need to know, in one or two sentences. The answer comes with your next turn.
     """
-    return f"Noted: {need}\nThe scrum master looks for it; what it finds comes with your next turn."
+    return (
+        f"Noted: {need}\nThe scrum master looks for it; what it finds comes with your next turn. "
+        "If nothing comes, nothing was found: go on without it, or say what you cannot do."
+    )

@@ -53,6 +53,7 @@ OTHERS: dict[str, object] = {
     "memory_path": None,
     "audit_log": None,
     "snapshots": None,
+    "redact": None,
     "embedder": "static",
     **BRIEFING,
 }

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import structlog
-
 from langgraph_scrum_master.detect.circular import circular_logic
 from langgraph_scrum_master.detect.clarification import clarification_requested
 from langgraph_scrum_master.detect.cycle_time import long_cycle_time
 from langgraph_scrum_master.detect.flag import explicit_flag
 from langgraph_scrum_master.detect.gate import gate_failure
 from langgraph_scrum_master.errors import steers_the_graph
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.protocols import Detector
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 DETECTORS: tuple[Detector, ...] = (
     clarification_requested,

@@ -6,16 +6,15 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import structlog
 
 from langgraph_scrum_master.blocking import off_loop
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, note, store_changed
-from langgraph_scrum_master.learned import AXES, Axis, Experience, Value, experiences_on
-from langgraph_scrum_master.memories import MemoryResult
+from langgraph_scrum_master.learned import AXES, Axis, Experience, Value, experiences_on, readable
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.rank.asked import units
@@ -82,7 +81,9 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     book = shelf.beside("index-values")
     noted = (await book.get_many([_FOUND])).get(_FOUND)
     earlier = set(noted.metadata["keys"]) if noted else set()
-    known = {value.id: value for value in _readable(Value, (await shelf.get_many(sorted(earlier))).values())}
+    known = {
+        value.id: value for value, _ in readable(Value.read, list((await shelf.get_many(sorted(earlier))).values()))
+    }
     values: list[Value] = []
     skipped: dict[str, str] = {}
     for done, axis in enumerate(AXES, 1):
@@ -107,19 +108,9 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
 
 async def _resolved(memory: Shelf, axis: Axis) -> list[Told]:
     """The experiences that say something on an axis and came to an end, the oldest first."""
-    every = _readable(Experience, await memory.beside(experiences_on(axis)).every())
-    resolved = sorted((each for each in every if each.outcome_status), key=lambda each: (each.created_at, each.id))
+    every = readable(Experience.read, await memory.beside(experiences_on(axis)).every())
+    resolved = sorted((each for each, _ in every if each.outcome_status), key=lambda each: (each.created_at, each.id))
     return [(each, each.text(axis)) for each in resolved]
-
-
-def _readable(kind: Any, results: Iterable[MemoryResult]) -> list[Any]:
-    found = []
-    for result in results:
-        try:
-            found.append(kind.read(result))
-        except DecodeError as error:
-            logger.warning("record.skipped", key=result.key, error=str(error))
-    return found
 
 
 async def _found(

@@ -7,6 +7,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
+from weakref import ref
 
 import structlog
 
@@ -23,6 +25,7 @@ from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreEr
 from langgraph_scrum_master.memory.records import (
     BATCH,
     SEARCHED,
+    SHELF,
     Kind,
     Ranked,
     Record,
@@ -56,6 +59,9 @@ FAILED = "failed"
 
 MARGIN = 300.0
 """Seconds by which the clocks of clients may differ."""
+
+MOST_OTHERS = 64
+"""Tenants whose memory in one place is kept open."""
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -97,12 +103,14 @@ class ChromaMemory(RecordMemory):
         # Chroma's in-process clients share one database: the number keeps instances apart.
         self._realm = f"process-{next(_numbered)}" if path is None and client is None else "shared"
         self._collections: dict[Kind, Collection] = {}
-        self._beside: dict[str, ChromaMemory] = {}
+        self._others: OrderedDict[str, ChromaMemory] = OrderedDict()
+        self._first: Callable[[], ChromaMemory | None] = lambda: None
         self._heard: str | None = None
         self._looked = 0.0
         self._untold = False
         self._ledger: Ledger | None = None
         self._lock = threading.RLock()
+        self._naming = threading.Lock()
         self._writing = threading.RLock()
 
     def __repr__(self) -> str:
@@ -158,18 +166,42 @@ class ChromaMemory(RecordMemory):
         """The memories that are kept under these keys."""
         return await self._off_loop(lambda: self._up_to_date().kept("memory", keys))
 
+    @property
+    def namespace(self) -> str:
+        """Whose memory it is."""
+        return self._namespace
+
+    def for_namespace(self, namespace: str) -> ChromaMemory:
+        """The memory of another tenant in the same place; always the same one by its name."""
+        found = self._first()
+        first = self if found is None else found
+        # A lock of its own: the other one is held while Chroma is opened, and this is called on event loops.
+        with first._naming:
+            if namespace == first._namespace:
+                return first
+            if namespace not in first._others:
+                first._others[namespace] = first._opened_for(namespace)
+            first._others.move_to_end(namespace)
+            # What lives in the process alone would be gone; the others are opened again when they are asked for.
+            if len(first._others) > MOST_OTHERS and first._realm == "shared":
+                first._others.popitem(last=False)
+            return first._others[namespace]
+
+    def _opened_for(self, namespace: str) -> ChromaMemory:
+        other = ChromaMemory(
+            self._path,
+            client=self._client if self._served else None,
+            embedder=self._embedder_choice,
+            namespace=namespace,
+            spaces=self._models,
+        )
+        # Weakly: who holds the first holds all of them.
+        other._first = ref(self)
+        return other
+
     def beside(self, name: str) -> ChromaMemory:
         """A memory of its own in the same place, such as that of a project's code; always the same one by its name."""
-        with self._lock:
-            if name not in self._beside:
-                self._beside[name] = ChromaMemory(
-                    self._path,
-                    client=self._client if self._path is None and self._realm == "shared" else None,
-                    embedder=self._embedder_choice,
-                    namespace=f"{self._namespace}/{name}",
-                    spaces=self._models,
-                )
-            return self._beside[name]
+        return self.for_namespace(f"{self._namespace}{SHELF}{name}")
 
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
@@ -516,7 +548,10 @@ class ChromaMemory(RecordMemory):
             configuration={"hnsw": {"space": "cosine", "ef_search": 400}},
             embedding_function=None,
         )
-        filled_with = (collection.metadata or {}).get("embedder")
+        found = collection.metadata or {}
+        if found.get("namespace", self._namespace) != self._namespace:
+            raise StoreError(f"{self!r} would read the memory of {found['namespace']!r}")
+        filled_with = found.get("embedder")
         if filled_with != embedder:
             raise self._filled_with(filled_with, embedder)
         return collection

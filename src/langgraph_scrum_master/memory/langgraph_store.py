@@ -13,6 +13,7 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.memory.records import (
     SEARCHED,
+    SHELF,
     Kind,
     Ranked,
     Record,
@@ -58,9 +59,22 @@ class StoreMemory(RecordMemory):
     def __repr__(self) -> str:
         return f"StoreMemory({type(self._store).__name__}, namespace={self._namespace!r})"
 
+    @property
+    def namespace(self) -> str:
+        """Whose memory it is."""
+        return self._namespace
+
+    def for_namespace(self, namespace: str) -> StoreMemory:
+        """The memory of another tenant in the same store."""
+        return StoreMemory(self._store, namespace=namespace)
+
     def labels(self, kind: Kind) -> tuple[str, ...]:
         """The store's namespace for a kind of record."""
         return (ROOT, as_label(self._namespace), kind)
+
+    async def open(self) -> None:
+        """Load what the first use would load: the embedder and what ranks."""
+        await self._off_loop(relevance, "warm", ["warm"], embedder_for("static"))
 
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records in one batch."""
@@ -95,7 +109,7 @@ class StoreMemory(RecordMemory):
 
     def beside(self, name: str) -> StoreMemory:
         """A memory of its own in the same place, such as that of a project's code."""
-        return StoreMemory(self._store, namespace=f"{self._namespace}/{name}")
+        return self.for_namespace(f"{self._namespace}{SHELF}{name}")
 
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""

@@ -52,6 +52,9 @@ MATCHING = 500
 BATCH = 1_000
 """Records that are written at once; after each, progress is told."""
 
+SHELF = "\x1f"
+"""Between a tenant's name and that of a memory beside its own: no run may name a tenant with it."""
+
 Progress: TypeAlias = Callable[[int], None]
 """Is told how many records are kept so far."""
 

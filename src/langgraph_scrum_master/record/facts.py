@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Literal, TypeAlias
 
-import structlog
-
+from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.protocols import Recorder
-
-logger = structlog.get_logger("langgraph_scrum_master")
-
 
 Outcome: TypeAlias = Literal["injected", "abstained", "escalated"]
 """What came of a gap."""
@@ -40,6 +37,20 @@ def facts(result: InjectionResult) -> dict[str, Any]:
         "size": result.total_context_size,
         "duration_ms": round(result.duration_ms, 3),
     }
+
+
+def measure(result: InjectionResult) -> None:
+    """Count a result where metrics are kept."""
+    reason = result.gap.reason
+    if not result.escalated:
+        telemetry.count("gaps", reason=reason)
+    counted = {"injected": "injections", "abstained": "abstentions", "escalated": "escalations"}[outcome(result)]
+    telemetry.count(counted, reason=reason)
+    telemetry.measure("duration", result.duration_ms / 1000, outcome=outcome(result))
+    if result.injected:
+        telemetry.measure("tokens", result.total_tokens, reason=reason)
+    for failure in result.failures:
+        telemetry.count("source_failures", source=failure.source, late=failure.late)
 
 
 def log(result: InjectionResult) -> None:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-import structlog
-
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import Decision, DecisionResult, MemoryResult, PatternResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, State
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 
 class MemorySource:

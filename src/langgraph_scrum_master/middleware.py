@@ -1,0 +1,153 @@
+"""The scrum master inside an agent of `langchain.agents.create_agent`: context where its model is called."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+
+from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.reader import Reader
+from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.shapes import items_of, text_of
+from langgraph_scrum_master.state import ScrumMasterState
+from langgraph_scrum_master.step import NAME
+from langgraph_scrum_master.tools import request_context
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
+except ModuleNotFoundError:
+    raise ConfigError("ScrumMasterMiddleware needs 'langchain': install langgraph-scrum-master[agents]") from None
+
+ASKED = frozenset(("clarification_requested", "explicit_flag"))
+"""The gaps with which an agent may end its turn: it asks, or says what it lacks."""
+
+NOBODY = frozenset[str]()
+
+_GO_ON = "What you asked for was looked up: it stands at the end of your instructions. Go on."
+
+
+class AgentStateWithContext(AgentState[Any], ScrumMasterState):
+    """The agent's state with the keys that the scrum master writes."""
+
+
+class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
+    """Gives an agent what it lacks: when it asks with `request_context`, repeats itself, or ends with a question.
+
+    Takes a scrum master, or what one is made of. Put it last in `middleware`: what it adds then comes at the very end
+    of the system message, and what stands before stays in the prompt cache. An agent that would end its turn with a
+    question for which context is found is called again at once, unless `go_on` is False; a question for which there
+    is none goes to whoever called the agent. `agent` is its name, if `create_agent` does not tell.
+    """
+
+    state_schema = AgentStateWithContext
+
+    def __init__(
+        self,
+        master: ScrumMaster | None = None,
+        *,
+        agent: str = "",
+        request_tool: bool = True,
+        go_on: bool = True,
+        **options: Any,
+    ) -> None:
+        if master is not None and options:
+            raise ConfigError(f"give a ScrumMaster, or what one is made of, not both: got {sorted(options)} beside it")
+        if master is not None and not isinstance(master, ScrumMaster):
+            raise ConfigError(f"the scrum master must be a ScrumMaster, got {master!r}")
+        super().__init__()
+        self._step = (master or ScrumMaster(**options)).step
+        self._agent = agent
+        self._go_on = go_on
+        self.tools = [request_context] if request_tool else []
+
+    @property
+    def name(self) -> str:
+        """What its nodes and its runs in traces are called."""
+        return NAME
+
+    def before_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Look for what the agent lacks, before its model is called."""
+        reader = self._reader()
+        return self._step.run(reader.at_turn(state), reader)
+
+    async def abefore_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The same without blocking the event loop."""
+        reader = self._reader()
+        return await self._step.arun(reader.at_turn(state), reader)
+
+    @hook_config(can_jump_to=["model"])
+    def after_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Take away what the agent has read, and call it again if it ends with a question that can be answered."""
+        if not _has_ended(state):
+            return None
+        reader = self._last_reader()
+        return _called_again(self._step.run(reader.at_turn(state), reader))
+
+    @hook_config(can_jump_to=["model"])
+    async def aafter_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The same without blocking the event loop."""
+        if not _has_ended(state):
+            return None
+        reader = self._last_reader()
+        return _called_again(await self._step.arun(reader.at_turn(state), reader))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what waits for the agent."""
+        return handler(self._with_context(request))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Await the model with what waits for the agent."""
+        return await handler(self._with_context(request))
+
+    def _with_context(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        reader = self._reader()
+        text = self._step.text_for(reader, reader.at_turn(request.state))
+        if not text:
+            return request
+        request = request.override(system_message=_appended(request.system_message, text))
+        # Models do not answer a conversation that ends with their own words.
+        if request.messages and isinstance(request.messages[-1], AIMessage):
+            request = request.override(messages=[*request.messages, HumanMessage(_GO_ON, name=NAME)])
+        return request
+
+    def _reader(self) -> Reader:
+        return Reader(agent=self._agent or _configured_name())
+
+    def _last_reader(self) -> Reader:
+        return Reader(agent=self._agent or _configured_name(), reasons=ASKED if self._go_on else NOBODY)
+
+
+def _configured_name() -> str:
+    try:
+        metadata = get_config().get("metadata") or {}
+    # Outside of a graph.
+    except RuntimeError:
+        return ""
+    return text_of(metadata.get("lc_agent_name"))
+
+
+def _has_ended(state: AgentStateWithContext) -> bool:
+    last = items_of(state.get("messages"))[-1:]
+    return not any(isinstance(message, AIMessage) and message.tool_calls for message in last)
+
+
+def _called_again(update: dict[str, Any]) -> dict[str, Any]:
+    result = update.get("injection_result")
+    return {**update, "jump_to": "model"} if result is not None and result.injected else update
+
+
+def _appended(message: SystemMessage | None, text: str) -> SystemMessage:
+    if message is None:
+        return SystemMessage(text)
+    if isinstance(message.content, str):
+        return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
+    # A block of its own: what stands before may be marked for the cache.
+    return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})
