@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import tracemalloc
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -198,7 +200,120 @@ async def test_a_source_that_fails_or_hangs_is_told_and_the_others_are_given(log
     assert [entry["source"] for entry in logged if entry["event"] == "source.failed"] == ["code", "commits"]
 
 
+async def test_what_surer_newer_or_more_important_counts_more_among_its_like() -> None:
+    def twin(tier: str, day: int) -> Experience:
+        return replace(CACHE, id=f"{tier}-{day}", confidence_tier=tier, created_at=f"2026-0{day}-01T00:00:00Z")
+
+    rows = [twin("abandoned", 1), twin("gold", 1), twin("silver", 1), twin("bronze", 1), twin("gold", 9)]
+    # Said in words of their own, or they would be told as one.
+    apart = [replace(each, takeaway=f"lesson{i} " * 9) for i, each in enumerate(rows)]
+    facts = [Memory(content=f"Price fact{i} stays cached.", key=str(i), importance=i / 3) for i in range(4)]
+    commits = [
+        Commit(sha=f"{day}" * 40, message=f"Cache change{day} of prices", timestamp=f"2026-0{day}-01T00:00:00Z")
+        for day in (1, 9)
+    ]
+    searcher = await a_searcher(experiences=apart, memories=facts, commits=commits)
+
+    context = await ContextAssembler(searcher, clock=lambda: NOW).assemble_context(
+        "stale prices in the cache", ["memories", "experiences", "commits"], max_tokens=9000
+    )
+
+    def shown(pattern: str) -> list[str]:
+        return re.findall(pattern, context.markdown)
+
+    ordered = sorted((item for item in context.items if item.source == "experience"), key=lambda item: -item.rank)
+    assert [item.metadata["id"] for item in ordered] == ["gold-9", "gold-1", "silver-1", "bronze-1", "abandoned-1"]
+    assert shown(r"Price fact(\d)") == ["3", "2", "1", "0"]
+    assert shown(r"Cache change(\d)") == ["9", "1"]
+
+
+class Counting:
+    """A model that counts what it is asked, and cannot be hashed, as models of LangChain cannot."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[len(text) % 7 + 1.0, text.count("c") + 1.0, 1.0] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.asked.append(text)
+        return self.embed_documents([text])[0]
+
+
+async def test_a_query_is_embedded_once_for_all_sources() -> None:
+    model = Counting()
+    searcher = Searcher(ChromaMemory(embedder=model))
+    await searcher.shelf("code").store_many([unit.kept() for unit in UNITS])
+    await searcher.shelf("commits").store_many([COMMIT.kept()])
+    await searcher._memory.store_many([LIMIT])
+
+    context = await ContextAssembler(searcher).assemble_context("price cache", ALL)
+
+    assert set(context.sources_used) == {"memory", "code", "commit"}
+    assert model.asked.count("price cache") == 1
+
+
+async def test_who_gives_up_waiting_leaves_no_search_behind() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    class Hanging(Searcher):
+        async def search_code(self, query: str, limit: int = 20) -> Any:
+            begun.set()
+            try:
+                await asyncio.sleep(30)
+            finally:
+                ended.set()
+
+    assembling = asyncio.create_task(
+        ContextAssembler(Hanging(ChromaMemory()), deadline=30).assemble_context("price cache", ["code"])
+    )
+    await begun.wait()
+    assembling.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await assembling
+    await asyncio.wait_for(ended.wait(), 5)
+
+
+async def test_an_assembly_takes_little_memory() -> None:
+    assembler = ContextAssembler(await a_searcher(experiences=[long_experience(i) for i in range(20)]))
+    await assembler.assemble_context("cache crash", ALL)
+
+    tracemalloc.start()
+    try:
+        await assembler.assemble_context("price cache crash", ALL)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 50_000_000
+
+
 # Duplicates
+
+
+async def test_nine_of_ten_that_say_nearly_the_same_are_told_once() -> None:
+    topics = ["prices", "refunds", "invoices", "sessions", "tokens", "carts", "orders", "reports", "alerts", "queues"]
+    said = [
+        f"The cache of {topic} is emptied by an event from the database of {topic} whenever one of them changes there."
+        for topic in topics
+    ]
+    again = [
+        f"So, the cache {text[10:-1]}!".upper() if i % 2 else f"{text} And that is so." for i, text in enumerate(said)
+    ]
+    searcher = await a_searcher(
+        memories=[Memory(content=text) for text in said],
+        commits=[Commit(sha=f"{i:040x}", message=text) for i, text in enumerate(again)],
+    )
+
+    context = await ContextAssembler(searcher).assemble_context(
+        "which event empties the cache", ["memories", "commits"], max_tokens=9000
+    )
+
+    assert 10 <= len(context.items) <= 11
 
 
 async def test_functions_of_one_file_are_items_of_their_own() -> None:
@@ -299,7 +414,9 @@ def test_cut_code_is_closed_and_points_to_its_place() -> None:
     assert short.content.endswith("*(truncated, see full at a.py:7)*")
 
 
-async def test_a_budget_for_nearly_nothing_still_says_one_thing_of_each_source_and_tells() -> None:
+async def test_a_budget_for_nearly_nothing_still_says_one_thing_of_each_source_and_tells(
+    logged: list[dict[str, Any]],
+) -> None:
     soft = await assembled(max_tokens=10)
     hard = await ContextAssembler(await a_searcher(), overflow="hard").assemble_context(
         "price cache", ALL, max_tokens=10
@@ -307,6 +424,9 @@ async def test_a_budget_for_nearly_nothing_still_says_one_thing_of_each_source_a
 
     assert set(soft.sources_used) == {"memory", "code", "experience", "value", "commit"}
     assert soft.budget_exceeded
+    assert [(entry["event"], entry["max_tokens"]) for entry in logged if "max_tokens" in entry] == [
+        ("budget.exceeded", 10)
+    ]
     assert hard.token_count <= 10
     assert not hard.budget_exceeded
 
@@ -356,27 +476,47 @@ def test_a_hard_budget_holds_whatever_was_found(one: list[ContextItem], other: l
 # Premortem
 
 
-async def test_a_premortem_tells_failures_surprises_root_causes_and_principles() -> None:
-    more = [long_experience(i) for i in range(4)]
-    searcher = await a_searcher(experiences=[CACHE, MIGRATION, *more])
+def resolved(identity: str, outcome: str, **fields: Any) -> Experience:
+    told = {"domain": "debugging", "strategy": "ask-user", "goal": f"Goal of {identity}", "created_at": "2026-09-01"}
+    return Experience(**{"id": identity, "outcome_status": outcome, **told, **fields})
+
+
+async def test_a_premortem_asks_all_axes_and_filters_them_by_domain_and_strategy() -> None:
+    searcher = await a_searcher(
+        experiences=[
+            resolved("failed", "falsified"),
+            resolved("same strategy", "confirmed", domain="feature", strategy="root-cause-analysis"),
+            resolved("surprising", "confirmed", surprise="The clock went backwards"),
+            resolved("explained", "confirmed", root_cause="The clock was wrong", root_cause_category="timing-issue"),
+            resolved("went well", "confirmed"),
+            resolved("of another domain", "falsified", domain="security", surprise="Yes", root_cause="A leak"),
+        ]
+    )
 
     context = await ContextAssembler(searcher).get_premortem_context("debugging", "root-cause-analysis")
 
-    titles = re.findall(r"^#+ .*", context.markdown, re.M)
-    assert (
-        titles
-        == [
-            "# Premortem: debugging with root-cause-analysis",
-            "## Common Failures",
-            "## Strategy Performance",
-            "## Unexpected Outcomes",
-            "## Root Causes to Watch",
-            "## Relevant Principles",
-        ][: len(titles)]
-        or "## Strategy Performance" not in titles
+    sections = re.split(r"^#+ ", context.markdown, flags=re.M)[1:]
+    assert {section.partition("\n")[0]: re.findall(r"Goal of ([a-z ]+)", section) for section in sections} == {
+        "Premortem: debugging with root-cause-analysis": [],
+        "Common Failures": ["failed"],
+        "Strategy Performance": ["same strategy"],
+        "Unexpected Outcomes": ["surprising"],
+        "Root Causes to Watch": ["explained"],
+        "Relevant Principles": [],
+    }
+    assert VALUE.text in sections[-1]
+    assert context.markdown.endswith("---\n*Based on 4 past experiences*")
+
+
+async def test_a_premortem_of_a_strategy_begins_with_its_failures() -> None:
+    outcomes = {"well": "confirmed", "badly": "falsified"}
+    searcher = await a_searcher(
+        experiences=[resolved(name, outcome, domain="feature") for name, outcome in outcomes.items()]
     )
-    assert "exp-2" not in {item.metadata["id"] for item in context.items}
-    assert context.markdown.endswith(f"---\n*Based on {context.sources_used['experience']} past experiences*")
+
+    context = await ContextAssembler(searcher).get_premortem_context("debugging", "ask-user")
+
+    assert re.findall(r"Goal of (\w+)", context.markdown) == ["badly", "well"]
 
 
 async def test_a_premortem_keeps_to_its_domain_and_shows_each_experience_once() -> None:
@@ -448,9 +588,15 @@ async def test_code_and_commits_do_not_get_among_the_memories() -> None:
     assert [result.key for result in await searcher.search_memories("price cache")] == ["m1"]
 
 
-async def test_an_experience_that_loses_its_surprise_leaves_that_axis() -> None:
-    from dataclasses import replace
+async def test_all_experiences_are_listed_however_many_they_are_the_newest_first() -> None:
+    searcher = Searcher(StoreMemory(InMemoryStore()))
+    some = [replace(MIGRATION, id=f"e{i}", created_at=f"2026-01-01T{i // 60:02}:{i % 60:02}:00Z") for i in range(520)]
+    await searcher.shelf("experiences-full").store_many([each.kept("full") for each in some])  # type: ignore[misc]
 
+    assert await searcher.all_experiences() == some[::-1]
+
+
+async def test_an_experience_that_loses_its_surprise_leaves_that_axis() -> None:
     searcher = await a_searcher()
 
     await searcher.keep_experience(replace(CACHE, surprise=""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from langgraph_scrum_master.rank.asked import Asked, Candidate, Candidates, docu
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.features import Features, features_of, vocabulary
+from langgraph_scrum_master.rank.products import cosines, table
 from langgraph_scrum_master.rank.relevance import agreement, relevance
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.text.references import own_reference, references
@@ -138,3 +140,21 @@ def test_a_lone_match_scores_as_well_in_a_small_memory_as_in_a_large_one() -> No
 
     assert alone.score >= 0.7
     assert among[0].score >= 0.7 > max(match.score for match in among[1:])
+
+
+def test_products_are_right_and_made_in_the_thread_that_asks_for_them() -> None:
+    random = np.random.default_rng(1)
+    rows, others = (random.random((count, 256), dtype="float32") for count in (48, 3000))
+
+    # What other tests have set going is at rest by then.
+    time.sleep(0.2)
+    all_threads, own = time.process_time(), time.thread_time()
+    for _ in range(20):
+        table(rows, others)
+        cosines(others, rows[0])
+    own, all_threads = time.thread_time() - own, time.process_time() - all_threads
+
+    np.testing.assert_allclose(table(rows, others), rows @ others.T, rtol=1e-4)
+    np.testing.assert_allclose(cosines(others, rows[0]), others @ rows[0], rtol=1e-4)
+    assert table(rows[:0], others).shape == (0, 3000)
+    assert all_threads < 1.5 * own + 0.02

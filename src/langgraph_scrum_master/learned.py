@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-import structlog
-
 from langgraph_scrum_master.codec import Plain, from_plain
 from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import Memory, MemoryResult
 from langgraph_scrum_master.model import clamp, digest, freeze, utc_now
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 T = TypeVar("T")
 

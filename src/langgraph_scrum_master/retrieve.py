@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Any
 
 from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.errors import steers_the_graph
@@ -38,7 +39,7 @@ async def retrieve(
     for task, (i, source) in tasks.items():
         if task in done and source.name in must and not task.cancelled() and (error := task.exception()):
             raise error
-        if why := _failure(task, task in done, deadline):
+        if why := why_failed(task, task in done, deadline):
             failure = SourceFailure(source=source.name, error=why, late=task not in done)
             failures.setdefault(source.name, failure)
         else:
@@ -79,7 +80,8 @@ def _context(item: object) -> RetrievedContext:
     raise TypeError(f"a source must give RetrievedContext with text, got {type(item).__name__}")
 
 
-def _failure(task: asyncio.Future[list[RetrievedContext]], in_time: bool, deadline: float) -> str:
+def why_failed(task: asyncio.Future[Any], in_time: bool, deadline: float) -> str:
+    """Why a source that was asked gave no answer; empty if it gave one."""
     if not in_time:
         return f"late: no answer within {deadline:g} s"
     if task.cancelled():

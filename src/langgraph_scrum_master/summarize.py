@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.protocols import ChatModel, Summarizer, TokenCounter
 from langgraph_scrum_master.shapes import content_text, read, text_of
 from langgraph_scrum_master.text.extract import extract
 from langgraph_scrum_master.text.sanitize import as_data
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from langgraph_scrum_master.text.trim import trim
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 REMEMBERED = 64
 """Summaries that a model's summarizer keeps to go on from."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Literal, TypeAlias
-
-import structlog
+from typing import Any, Literal, TypeAlias
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.codec import Plain
@@ -17,6 +15,7 @@ from langgraph_scrum_master.errors import ConfigError, InvalidContextTypeError
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.assembled import capped, distinct_items, within
 from langgraph_scrum_master.learned import ContextItem, Domain, Strategy, one_of
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.model import SourceFailure, freeze
 from langgraph_scrum_master.protocols import Clock, TokenCounter
@@ -31,9 +30,8 @@ from langgraph_scrum_master.render.learned import (
     memory_item,
     value_item,
 )
+from langgraph_scrum_master.retrieve import why_failed
 from langgraph_scrum_master.text.tokens import estimate_tokens
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
 """How the tokens are shared, by how much there is to say of each."""
@@ -49,7 +47,7 @@ _SOURCES = {"memories": "memory", "code": "code", "experiences": "experience", "
 Overflow: TypeAlias = Literal["soft", "hard"]
 """Whether a source that has anything gets one item said even if that is too much for the budget."""
 
-Search: TypeAlias = Callable[[], Awaitable[list[ContextItem]]]
+Search: TypeAlias = Callable[[], Coroutine[Any, Any, list[ContextItem]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,22 +189,23 @@ class ContextAssembler:
         tasks: dict[str, asyncio.Future[list[ContextItem]]] = {}
         try:
             for name, search in searches.items():
-                tasks[name] = asyncio.ensure_future(asyncio.wait_for(search(), self._deadline))
+                tasks[name] = asyncio.ensure_future(search())
                 # Searches that compute would get in each other's way; those that wait for a server do not.
                 await asyncio.wait([tasks[name]], timeout=PATIENCE)
-            answers = await asyncio.gather(*tasks.values(), return_exceptions=True)
+            done, _ = await asyncio.wait(tasks.values(), timeout=self._deadline)
         finally:
             for task in tasks.values():
                 task.cancel()
-        found: dict[str, list[ContextItem]] = {}
-        failures: list[SourceFailure] = []
-        for name, answer in zip(tasks, answers, strict=True):
-            if isinstance(answer, BaseException):
-                failures.append(SourceFailure.of(name, answer, self._deadline))
-                logger.warning("source.failed", source=name, error=failures[-1].error)
-            else:
-                found[name] = sorted(answer, key=lambda item: -item.rank)
-        return found, tuple(failures)
+        failures = {
+            name: SourceFailure(source=name, error=why, late=task not in done)
+            for name, task in tasks.items()
+            if (why := why_failed(task, task in done, self._deadline))
+        }
+        for failure in failures.values():
+            logger.warning("source.failed", source=failure.source, error=failure.error)
+        found = {name: task.result() for name, task in tasks.items() if name not in failures}
+        ranked = {name: sorted(items, key=lambda item: -item.rank) for name, items in found.items()}
+        return ranked, tuple(failures.values())
 
     def _fitted(
         self,

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop, wait_for
 from langgraph_scrum_master.config import PROMPT_BUDGET, RecencyWeights, TokenBudget
 from langgraph_scrum_master.errors import ConfigError, EmbeddingError, InjectionError
@@ -24,6 +22,7 @@ from langgraph_scrum_master.fit.sections import (
     Sections,
     allocate,
 )
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import (
     HIGH_AGREEMENT,
     ContextGap,
@@ -48,8 +47,6 @@ from langgraph_scrum_master.sources.similar import SimilarSource
 from langgraph_scrum_master.sources.temporal import hints
 from langgraph_scrum_master.text.similarity import Whole
 from langgraph_scrum_master.text.tokens import estimate_tokens
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
 

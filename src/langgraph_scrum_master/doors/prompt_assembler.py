@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop, wait_for
 from langgraph_scrum_master.config import HistoryConfig, TokenBudget
 from langgraph_scrum_master.dialogue import (
@@ -35,6 +33,7 @@ from langgraph_scrum_master.fit.history import (
     format_turns,
     recent_tokens,
 )
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.observe.health import iso
 from langgraph_scrum_master.observe.session import UNKNOWN, asked_at, read_session
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
     from langgraph_scrum_master.record.turns import TurnRecords
 
-logger = structlog.get_logger("langgraph_scrum_master")
 T = TypeVar("T")
 
 MAX_TOKENS = 4096

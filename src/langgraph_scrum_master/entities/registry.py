@@ -9,8 +9,6 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
-import structlog
-
 from langgraph_scrum_master.config import EntityContextConfig
 from langgraph_scrum_master.dialogue import EntityContext, ResolvedEntity
 from langgraph_scrum_master.entities.contexts import entity_context, relationships, select_attributes
@@ -19,10 +17,9 @@ from langgraph_scrum_master.entities.extract import extracted
 from langgraph_scrum_master.entities.files import read_entities, write_entities
 from langgraph_scrum_master.entities.names import Names
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.text.spelling import spelled
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 ACTIVE = 0.1
 """The salience from which the dialogue is about an entity."""

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from operator import index
 
-import structlog
-
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.protocols import TokenCounter
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 
 def reliable(count_tokens: TokenCounter) -> TokenCounter:

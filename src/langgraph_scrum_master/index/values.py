@@ -9,20 +9,18 @@ from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import structlog
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, note, store_changed
 from langgraph_scrum_master.learned import AXES, Axis, Experience, Value, experiences_on, readable
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.rank.asked import units
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.shapes import content_text, read
 from langgraph_scrum_master.text.sanitize import as_data
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 FEWEST = 20
 """Experiences that an axis must have."""

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.knowledge.documents import SearchResult
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.protocols import Reranker
 from langgraph_scrum_master.shapes import dict_of, read, text_of
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 IDENTITY, SCORE = "chunk_id", "relevance_score"
 """The metadata by which a piece is known again, and that say how relevant it is."""

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 from weakref import ref
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memory.records import (
     BATCH,
     SEARCHED,
@@ -49,7 +48,6 @@ T = TypeVar("T")
 
 KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
 
-logger = structlog.get_logger("langgraph_scrum_master")
 
 CHANGED = "changed"
 """What clients of one server tell each other in a collection's metadata: another value each time one has written."""

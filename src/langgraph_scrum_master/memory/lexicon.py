@@ -56,7 +56,8 @@ class Lexicon:
             except KeyError:
                 if len(self._words) > MOST_WORDS:
                     self._words.clear()
-                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", terms))
+                new = [term for term in terms if term not in self._words]
+                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", new))
                 return [self._words.get(term, "") for term in terms]
 
     def holding(self, terms: Array, weights: Array, limit: int, kinds: Sequence[Kind] | None) -> dict[int, float]:
@@ -66,17 +67,16 @@ class Lexicon:
         """
         self._refresh()
         found: list[Array] = []
-        shares: list[Array] = []
-        for i in np.argsort(-weights, kind="stable").tolist():
-            rows = self._postings(int(terms[i]), kinds)
-            found.append(rows)
-            shares.append(np.full(len(rows), weights[i] / weights.sum()))
+        order = np.argsort(-weights, kind="stable")
+        for i in order.tolist():
+            found.append(self._postings(int(terms[i]), kinds))
             if sum(map(len, found)) >= ENOUGH_POSTINGS:
                 break
         if not found:
             return {}
+        shares = np.repeat(weights[order[: len(found)]] / weights.sum(), [len(rows) for rows in found])
         rows, whose = np.unique(np.concatenate(found), return_inverse=True)
-        held = np.bincount(whose, weights=np.concatenate(shares), minlength=len(rows))
+        held = np.bincount(whose, weights=shares, minlength=len(rows))
         best = np.lexsort((-rows, -held))[:limit]
         return dict(zip(rows[best].tolist(), held[best].tolist(), strict=True))
 

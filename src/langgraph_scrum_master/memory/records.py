@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-import structlog
-
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.codec import from_plain, json_shapes
 from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import (
     CodePattern,
     Decision,
@@ -27,8 +26,6 @@ from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.shapes import dict_of, items_of, well_formed
 from langgraph_scrum_master.text.references import canonical, own_reference, references
-
-logger = structlog.get_logger("langgraph_scrum_master")
 
 Stored = TypeVar("Stored", Decision, CodePattern)
 

@@ -77,9 +77,8 @@ class Asked:
     def words(self) -> tuple[dict[int, str], Array]:
         """The rarest words, by the number of their term, and how much each counts."""
         rarest = np.argsort(-self.term_weights, kind="stable")[:MOST_ASKED]
-        return {term: self._vocabulary[term] for term in self.features.terms[rarest].tolist()}, self.term_weights[
-            rarest
-        ]
+        terms = self.features.terms[rarest].tolist()
+        return {term: self._vocabulary[term] for term in terms}, self.term_weights[rarest]
 
     @cached_property
     def tokens(self) -> tuple[Array, Array]:

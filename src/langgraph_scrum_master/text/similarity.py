@@ -52,11 +52,12 @@ class Seen:
 class Shelf:
     """Texts that are kept apart: whether any single one of them says what another does."""
 
-    __slots__ = ("_first", "_further", "_texts", "_words")
+    __slots__ = ("_first", "_further", "_texts", "_wordings", "_words")
 
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._words: list[frozenset[str]] = []
+        self._wordings: set[tuple[str, ...]] = set()
         # By shingle the first text that has it, and further ones apart: most have only one.
         self._first: dict[tuple[str, ...], int] = {}
         self._further: dict[tuple[str, ...], list[int]] = {}
@@ -64,6 +65,9 @@ class Shelf:
     def add(self, text: str) -> bool:
         """Put the text on it, unless one that is there says it already; whether it was put there."""
         words = _words(text)
+        # As most that are said twice are, and quickly told.
+        if tuple(words) in self._wordings:
+            return False
         said, shingles = frozenset(words), set(_shingles(words))
         known = shingles & self._first.keys()
         if self._says(words, shingles, known, said):
@@ -74,6 +78,7 @@ class Shelf:
             self._further.setdefault(shingle, []).append(place)
         self._texts.append(text)
         self._words.append(said)
+        self._wordings.add(tuple(words))
         return True
 
     def _says(
