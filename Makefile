@@ -16,7 +16,7 @@ run: $(READY) ## watch a stuck agent get unstuck (no network, no keys)
 	@$(BIN)/scrum-master run
 
 test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 	LANGGRAPH_STRICT_MSGPACK=true $(BIN)/pytest -m checkpoint
 
 browser: $(READY) ## test the inspector in a real browser, which is installed where it is missing and may be

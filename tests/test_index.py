@@ -404,20 +404,20 @@ def scrum_master(*arguments: str, code: int = 0) -> str:
 def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path, tmp_path: Path) -> None:
     folder, root = str(tmp_path / "memory"), str(project)
     written = [
-        json.loads(scrum_master("index", what, folder, root, "--json"))["written"]
+        json.loads(scrum_master("index", what, "-m", folder, root, "--json"))["written"]
         for what in ("code", "commits", "docs")
     ]
-    told = scrum_master("index", "code", folder, root)
+    told = scrum_master("index", "code", "-m", folder, root)
     started = ["--domain", "debugging", "--strategy", "read-the-error", "--goal", "Find the stale price"]
     first = ["--hypothesis", "The key is wrong", "--tier", "bronze"]
-    identity = scrum_master("experience", "start", folder, *started, *first).strip()
-    scrum_master("experience", "update", folder, identity, "--action", "Read the log of the cache")
+    identity = scrum_master("experience", "start", "-m", folder, *started, *first).strip()
+    scrum_master("experience", "update", "-m", folder, identity, "--action", "Read the log of the cache")
     resolved = ["--outcome", "falsified", "--surprise", "A timer did it", "--root-cause", "No event"]
     category = ["--root-cause-category", "oversight", "--takeaway", "Look for timers"]
-    ended = json.loads(scrum_master("experience", "resolve", folder, identity, *resolved, *category, "--json"))
+    ended = json.loads(scrum_master("experience", "resolve", "-m", folder, identity, *resolved, *category, "--json"))
 
-    (kept,) = json.loads(scrum_master("experience", "list", folder, "--json"))
-    warned = scrum_master("premortem", folder, "debugging")
+    (kept,) = json.loads(scrum_master("experience", "list", "-m", folder, "--json"))
+    warned = scrum_master("premortem", "-m", folder, "debugging")
 
     assert written == [UNITS, 50, 6]
     assert told == "Written: 0, removed: 0, unchanged: 6.\n"
@@ -430,20 +430,20 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
     )
     (before,) = kept["history"]
     assert (before["hypothesis"], before["action"]) == ("The key is wrong", "")
-    assert identity in scrum_master("experience", "list", folder)
+    assert identity in scrum_master("experience", "list", "-m", folder)
     assert "# Premortem: debugging" in warned
     assert "Find the stale price" in warned
-    few = scrum_master("index", "values", folder)
+    few = scrum_master("index", "values", "-m", folder)
     assert "Skipped full: has 1 resolved experiences, 20 are needed" in few
 
 
 def test_a_memory_is_kept_with_what_is_known_of_it(tmp_path: Path) -> None:
     folder = str(tmp_path / "memory")
     about = ["--category", "decision", "--importance", "0.9", "--tag", "cache", "--tag", "prices", "--verified"]
-    key = scrum_master("remember", folder, "Prices are cached for 60 seconds.", *about).strip()
-    scrum_master("remember", folder, "Prices are in cents.")
+    key = scrum_master("remember", "-m", folder, "Prices are cached for 60 seconds.", *about).strip()
+    scrum_master("remember", "-m", folder, "Prices are in cents.")
 
-    (found, other) = json.loads(scrum_master("memory", "search", folder, "How long are prices cached?", "--json"))
+    (found, other) = json.loads(scrum_master("memory", "search", "-m", folder, "How long are prices cached?", "--json"))
 
     assert found["key"] == key
     facts = found["metadata"]
@@ -452,38 +452,66 @@ def test_a_memory_is_kept_with_what_is_known_of_it(tmp_path: Path) -> None:
     assert (other["metadata"]["verification_status"], "tags" in other["metadata"]) == ("unverified", False)
 
 
-START = ["experience", "start", "FOLDER", "--domain", "testing", "--strategy", "ask-user"]
+START = ["experience", "start", "-m", "FOLDER", "--domain", "testing", "--strategy", "ask-user"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["experience", "resolve", "FOLDER", "nothing", "--outcome", "confirmed"], "there is no experience 'nothing'"),
-        (["experience", "update", "FOLDER", "nothing", "--action", "x"], "there is no experience 'nothing'"),
-        (["experience", "update", "FOLDER", "OPEN"], "an iteration must bring a strategy, hypothesis"),
-        (["experience", "update", "FOLDER", "OPEN", "--strategy", "luck"], "strategy must be one of systematic-elim"),
-        (["experience", "update", "FOLDER", "DONE", "--action", "x"], "is confirmed already: start another"),
-        (["experience", "resolve", "FOLDER", "DONE", "--outcome", "confirmed"], "is confirmed already: start another"),
-        (["experience", "resolve", "FOLDER", "OPEN", "--outcome", "great"], "outcome must be one of confirmed, fals"),
         (
-            ["experience", "resolve", "FOLDER", "OPEN", "--outcome", "falsified", "--root-cause-category", "oversight"],
+            ["experience", "resolve", "-m", "FOLDER", "nothing", "--outcome", "confirmed"],
+            "there is no experience 'nothing'",
+        ),
+        (
+            ["experience", "update", "-m", "FOLDER", "nothing", "--action", "x"],
+            "there is no experience 'nothing'",
+        ),
+        (["experience", "update", "-m", "FOLDER", "OPEN"], "an iteration must bring a strategy, hypothesis"),
+        (
+            ["experience", "update", "-m", "FOLDER", "OPEN", "--strategy", "luck"],
+            "strategy must be one of systematic-elim",
+        ),
+        (
+            ["experience", "update", "-m", "FOLDER", "DONE", "--action", "x"],
+            "is confirmed already: start another",
+        ),
+        (
+            ["experience", "resolve", "-m", "FOLDER", "DONE", "--outcome", "confirmed"],
+            "is confirmed already: start another",
+        ),
+        (
+            ["experience", "resolve", "-m", "FOLDER", "OPEN", "--outcome", "great"],
+            "outcome must be one of confirmed, fals",
+        ),
+        (
+            [
+                "experience",
+                "resolve",
+                "--memory",
+                "FOLDER",
+                "OPEN",
+                "--outcome",
+                "falsified",
+                "--root-cause-category",
+                "oversight",
+            ],
             "a root cause must be described, got only its category 'oversight'",
         ),
         (
             [
-                *["experience", "resolve", "FOLDER", "OPEN", "--outcome", "falsified"],
+                *["experience", "resolve", "-m", "FOLDER", "OPEN", "--outcome", "falsified"],
                 *["--root-cause", "x", "--root-cause-category", "fate"],
             ],
             "root_cause_category must be one of wrong-assumption,",
         ),
         ([*START, "--goal", " "], "goal must be a text that is not empty"),
         ([*START, "--goal", "x", "--tier", "platinum"], "confidence_tier must be one of gold, silver"),
-        (["premortem", "FOLDER", "gardening"], "domain must be one of debugging,"),
-        (["remember", "FOLDER", "x", "--category", "joke"], "category must be one of preference,"),
-        (["remember", "FOLDER", " "], "the text must not be empty"),
-        (["remember", "FOLDER", "x", "--tag", " "], "a tag must not be empty"),
-        (["index", "values", "NOWHERE"], "there is no memory in"),
-        (["index", "commits", "FOLDER", "NOWHERE"], "must be in a git repository"),
+        (["premortem", "-m", "FOLDER", "gardening"], "domain must be one of debugging,"),
+        (["remember", "-m", "FOLDER", "x", "--category", "joke"], "category must be one of preference,"),
+        (["remember", "-m", "FOLDER", " "], "the text must not be empty"),
+        (["remember", "-m", "FOLDER", "x", "--tag", " "], "a tag must not be empty"),
+        (["index", "values", "-m", "NOWHERE"], "there is no memory in"),
+        (["index", "commits", "-m", "FOLDER", "NOWHERE"], "must be in a git repository"),
     ],
 )
 def test_what_the_shell_cannot_do_is_told(arguments: list[str], told: str, experienced: Path) -> None:

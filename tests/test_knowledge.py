@@ -460,18 +460,18 @@ def scrum_master(*arguments: str) -> str:
 
 
 def test_documents_are_kept_searched_and_removed_from_the_shell(tmp_path: Path) -> None:
-    folder, file = str(tmp_path / "memory"), tmp_path / "refunds.md"
+    folder, file = ("--memory", str(tmp_path / "memory")), tmp_path / "refunds.md"
     file.write_text(REFUNDS, encoding="utf-8")
-    ask = ("search", folder, "Who approves a refund above 500 euros?")
+    ask = ("search", *folder, "Who approves a refund above 500 euros?")
 
-    (identity,) = scrum_master("add", folder, str(file), "--date", "2026-03-02").split()
+    (identity,) = scrum_master("add", *folder, str(file), "--date", "2026-03-02").split()
     shown, found = scrum_master(*ask), json.loads(scrum_master(*ask, "--json", "-k", "1"))
-    scrum_master("remove", folder, identity)
+    scrum_master("remove", *folder, identity)
 
     assert shown.startswith("Source: Refunds (2026-03-02)\n---\n## Limits")
     assert [chunk["doc_id"] for chunk in found] == [file.as_posix()]
     assert scrum_master(*ask) == "Nothing serves that query.\n"
     with pytest.raises(ScrumMasterError, match="there is no document"):
-        scrum_master("remove", folder, identity)
+        scrum_master("remove", *folder, identity)
     with pytest.raises(ScrumMasterError, match="cannot read"):
-        scrum_master("add", folder, str(tmp_path / "nowhere.md"))
+        scrum_master("add", *folder, str(tmp_path / "nowhere.md"))

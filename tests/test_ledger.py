@@ -223,7 +223,7 @@ def folder(tmp_path: Path) -> Path:
         f"{json.dumps({'key': 'keys', 'content': KEYS})}\n\n"
         f"{json.dumps({'key': 'queue', 'content': QUEUE, 'metadata': {}})}\n"
     )
-    loaded = CliRunner().invoke(app, ["memory", "load", str(tmp_path / "memory"), str(rows)])
+    loaded = CliRunner().invoke(app, ["memory", "load", "-m", str(tmp_path / "memory"), str(rows)])
     assert "Kept 2 texts" in loaded.output
     return tmp_path / "memory"
 
@@ -231,8 +231,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_memory_is_filled_searched_and_checked_from_the_shell(folder: Path) -> None:
     shell = CliRunner()
 
-    searched = shell.invoke(app, ["memory", "search", str(folder), "Where are idempotency keys kept?", "-k", "1"])
-    checked = shell.invoke(app, ["memory", "check", str(folder)])
+    searched = shell.invoke(app, ["memory", "search", "-m", str(folder), "Where are idempotency keys kept?", "-k", "1"])
+    checked = shell.invoke(app, ["memory", "check", "-m", str(folder)])
 
     assert "keys" in searched.output
     assert "queue" not in searched.output
@@ -242,9 +242,12 @@ def test_a_memory_is_filled_searched_and_checked_from_the_shell(folder: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("check", "nowhere"), "there is no memory in 'nowhere'"),
-        (("load", "new", "nothing.jsonl"), "cannot read 'nothing.jsonl'"),
-        (("load", "new", "bad.jsonl"), "bad.jsonl:2 must be an object with the texts 'key' and 'content', got 7"),
+        (("check", "-m", "nowhere"), "there is no memory in 'nowhere'"),
+        (("load", "-m", "new", "nothing.jsonl"), "cannot read 'nothing.jsonl'"),
+        (
+            ("load", "-m", "new", "bad.jsonl"),
+            "bad.jsonl:2 must be an object with the texts 'key' and 'content', got 7",
+        ),
     ],
 )
 def test_bad_input_is_told_and_nothing_is_written(
@@ -416,8 +419,8 @@ def test_the_shell_shows_whatever_was_kept(tmp_path: Path) -> None:
     rows.write_text('{"key": "[/k]", "content": "[/b] a\u2028b"}\n', encoding="utf-8")
     shell = CliRunner()
 
-    loaded = shell.invoke(app, ["memory", "load", str(tmp_path / "m"), str(rows)])
-    searched = shell.invoke(app, ["memory", "search", str(tmp_path / "m"), "a b"])
+    loaded = shell.invoke(app, ["memory", "load", "-m", str(tmp_path / "m"), str(rows)])
+    searched = shell.invoke(app, ["memory", "search", "-m", str(tmp_path / "m"), "a b"])
 
     assert (loaded.exit_code, searched.exit_code) == (0, 0)
     assert "[/k]" in searched.output

@@ -72,13 +72,10 @@ def test_another_file_can_be_named(project: Path) -> None:
 
 
 def test_settings_are_the_defaults_of_options_and_flags_win(project: Path) -> None:
-    memory = str(project / "memory")
-    assert scrum_master("remember", memory, "The shop closes at six.").exit_code == 0
+    assert scrum_master("remember", "The shop closes at six.").exit_code == 0
 
-    found = scrum_master("memory", "search", memory, "When does the shop close?", "--json")
-    elsewhere = scrum_master(
-        "memory", "search", memory, "When does the shop close?", "--namespace", "default", "--json"
-    )
+    found = scrum_master("memory", "search", "When does the shop close?", "--json")
+    elsewhere = scrum_master("memory", "search", "When does the shop close?", "--namespace", "default", "--json")
 
     assert [each["content"] for each in json.loads(found.stdout)] == ["The shop closes at six."]
     assert json.loads(elsewhere.stdout) == []

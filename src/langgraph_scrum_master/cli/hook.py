@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from langgraph_scrum_master.cli.logs import log_to_stderr
-from langgraph_scrum_master.cli.memory import Embedder
+from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.shapes import text_of
@@ -32,14 +32,9 @@ if TYPE_CHECKING:
 hook = typer.Typer(no_args_is_help=True, help="Answer a coding agent's hook: its JSON on stdin, context on stdout.")
 hook.command()(session_start)
 
-PLACE = Path(".scrum-master", "memory")
-"""Where a project's memory is unless told otherwise."""
-
 MemoryFolder = Annotated[
-    Path | None,
-    typer.Option("--memory", metavar="FOLDER", envvar="SCRUM_MASTER_MEMORY_PATH", help=f"The memory; else {PLACE}."),
+    Path | None, typer.Option("--memory", "-m", metavar="FOLDER", help=f"The memory; else {PLACE} of the project.")
 ]
-Whose = Annotated[str, typer.Option("--namespace", envvar="SCRUM_MASTER_NAMESPACE", help="Whose memory.")]
 Seconds = Annotated[float, typer.Option("--deadline", help="Seconds from start to end; then it is silent.")]
 
 
@@ -76,7 +71,10 @@ Answer: TypeAlias = Callable[[Called], Coroutine[Any, Any, str]]
 
 @hook.command()
 def user_prompt_submit(
-    memory: MemoryFolder = None, namespace: Whose = "default", embedder: Embedder = "static", deadline: Seconds = 2.0
+    memory: MemoryFolder = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    deadline: Seconds = 2.0,
 ) -> None:
     """Give a prompt the memories that serve it."""
     _answer("UserPromptSubmit", _for_prompt, memory, namespace, embedder, deadline)
@@ -84,7 +82,10 @@ def user_prompt_submit(
 
 @hook.command()
 def post_tool_failure(
-    memory: MemoryFolder = None, namespace: Whose = "default", embedder: Embedder = "static", deadline: Seconds = 2.0
+    memory: MemoryFolder = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    deadline: Seconds = 2.0,
 ) -> None:
     """Tell at the first failure of a session what went wrong before in its domain."""
     _answer("PostToolUseFailure", _for_failure, memory, namespace, embedder, deadline)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from langgraph_scrum_master.cli.hook import PLACE, MemoryFolder, Whose
 from langgraph_scrum_master.cli.logs import log_to_stderr
-from langgraph_scrum_master.cli.memory import Embedder
+from langgraph_scrum_master.cli.memory import Embedder, Folder, Namespace
 from langgraph_scrum_master.errors import ConfigError
 
 
-def mcp(memory: MemoryFolder = None, namespace: Whose = "default", embedder: Embedder = "static") -> None:
+def mcp(folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static") -> None:
     """Serve a memory to coding agents by the Model Context Protocol, on standard input and output."""
     try:
         from langgraph_scrum_master.doors.mcp_server import mcp_server
@@ -19,5 +18,5 @@ def mcp(memory: MemoryFolder = None, namespace: Whose = "default", embedder: Emb
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     log_to_stderr()
-    kept = ChromaMemory(memory or PLACE, namespace=namespace, embedder=embedder)
+    kept = ChromaMemory(folder, namespace=namespace, embedder=embedder)
     mcp_server(kept, version("langgraph-scrum-master")).run()

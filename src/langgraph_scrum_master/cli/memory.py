@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 
 memory = typer.Typer(no_args_is_help=True, help="Look after a memory's folder.")
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The memory's folder.")]
+PLACE = Path(".scrum-master", "memory")
+"""Where a project's memory is unless told otherwise."""
+
+Folder = Annotated[
+    Path,
+    typer.Option("--memory", "-m", metavar="FOLDER", default_factory=lambda: PLACE, help=f"The memory; else {PLACE}."),
+]
 Namespace = Annotated[str, typer.Option(help="Whose memory.")]
 Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -54,12 +60,15 @@ def check(
 
 @memory.command()
 def load(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The memory's folder; made if it is not there.")],
+    folder: Folder,
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Objects with key, content and metadata.")],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
 ) -> None:
-    """Keep the texts of a file of JSON lines; what is kept already, word for word, is not written again."""
+    """Keep the texts of a file of JSON lines; what is kept already, word for word, is not written again.
+
+    A memory that is not there is made.
+    """
     rows = list(_rows(file))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:

@@ -62,8 +62,8 @@ OTHERS: dict[str, object] = {
 PATHS = ("architecture_path", "memory_path", "audit_log", "snapshots", "global_store")
 """In a file, these are told from its folder on."""
 
-OPTIONS = {"memory_path": "memory"}
-"""The options that are not called as their setting."""
+OPTIONS = {"memory_path": ("memory", "folder")}
+"""The parameters that are not called as their setting."""
 
 
 class Given(NamedTuple):
@@ -91,7 +91,7 @@ def settings(
 
 def defaults(command: Any, given: Settings) -> dict[str, Any]:
     """The settings as the defaults of a command's options, and of all its sub-commands'."""
-    named = {OPTIONS.get(name, name): each.value for name, each in given.items()}
+    named = {option: each.value for name, each in given.items() for option in OPTIONS.get(name, (name,))}
     own = {option.name: named[option.name] for option in command.params if option.name in named}
     below = command.commands.items() if isinstance(command, TyperGroup) else ()
     return own | {name: defaults(each, given) for name, each in below}
