@@ -211,8 +211,8 @@ class RAGConfig(Plain):
     """Below it a piece is left out. At 0.7 one earns its tokens by itself; those that come close may add to it."""
     enable_reranking: bool = True
     """Whether the reranker, if there is one, is asked."""
-    rerank_deadline: float = 5.0
-    """Seconds it has; if it is late, the pieces stay as they are."""
+    rerank_deadline: float = 3.0
+    """Seconds it has; if it is late, the pieces stay as they are. Fewer than a prompt waits for all of it."""
     recency_weight: float = 0.3
     """How much it counts that a document is new: up to 0.2 of this is added to the relevance."""
     entity_weight: float = 0.5

@@ -192,6 +192,7 @@ class Knowledge(Protocol):
     """Finds pieces of documents.
 
     - Nothing blocks the event loop. Nothing known gives nothing. What fails raises `StoreError`.
+    - The order counts, whatever the relevance. `RetrievedChunks` also say how they were chosen, for the turn's record.
     """
 
     async def retrieve(

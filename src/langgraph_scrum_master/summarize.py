@@ -17,6 +17,9 @@ from langgraph_scrum_master.text.trim import trim
 
 logger = structlog.get_logger("langgraph_scrum_master")
 
+DEADLINE = 5.0
+"""Seconds that a summary has."""
+
 REMEMBERED = 64
 """Summaries that a model's summarizer keeps to go on from."""
 

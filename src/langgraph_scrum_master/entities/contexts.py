@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langgraph_scrum_master.dialogue import EntityContext, EntityRelationship
 from langgraph_scrum_master.entities.entity import Entity
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import one_line
 from langgraph_scrum_master.text.trim import trim
 
 FIRST = ("email", "phone", "title", "department", "location")
@@ -79,4 +79,4 @@ def _heading(entity: Entity) -> str:
 
 def _line(text: str) -> str:
     """The text as data on one line: it could look like another entity otherwise."""
-    return trim(" ".join(as_data(text).split()), lambda start: len(start) <= LONGEST)
+    return trim(one_line(text), lambda start: len(start) <= LONGEST)
