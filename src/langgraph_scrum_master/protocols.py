@@ -145,7 +145,7 @@ class SessionMemory(Protocol):
 
 @runtime_checkable
 class Opens(Protocol):
-    """A memory that takes long to start: it is opened before the sources' deadline begins to run."""
+    """A memory, or knowledge, that takes long to start: it is opened before the sources' deadline begins to run."""
 
     async def open(self) -> None:
         """Load what the first use would load; may be called again."""

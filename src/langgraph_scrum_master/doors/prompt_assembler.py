@@ -33,6 +33,7 @@ from langgraph_scrum_master.fit.history import MARGIN, format_history, format_tu
 from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.observe.health import iso
 from langgraph_scrum_master.observe.session import UNKNOWN, asked_at, read_session
+from langgraph_scrum_master.pipeline import OPENING, opened
 from langgraph_scrum_master.protocols import Clock, EntityLookup, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.record.dialogue import turn_record
 from langgraph_scrum_master.render.prompt import prompt_text
@@ -267,6 +268,7 @@ class PromptAssembler:
         if self._entities is not None:
             found = await tried("entities", off_loop(_looked_up, self._entities, query), found)
         if self._knowledge is not None:
+            await opened(self._knowledge, OPENING * self._deadline)
             chunks = await tried("knowledge", self._knowledge.retrieve(query, found.resolved), ())
             chosen = chunks if isinstance(chunks, RetrievedChunks) else RetrievedChunks(chunks)
             found = found._replace(chunks=chosen)

@@ -17,7 +17,7 @@ from langgraph_scrum_master.knowledge.boosts import boosted
 from langgraph_scrum_master.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.knowledge.rerank import reranked
 from langgraph_scrum_master.memories import Memory
-from langgraph_scrum_master.protocols import Clock, Reranker, TokenCounter
+from langgraph_scrum_master.protocols import Clock, Opens, Reranker, TokenCounter
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ class KnowledgeBase:
         self._clock = clock
         self._count_tokens = count_tokens
         self._writing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+    async def open(self) -> None:
+        """Load what the first search would load."""
+        if isinstance(self._shelf, Opens):
+            await self._shelf.open()
 
     async def index_document(self, document: Document) -> str:
         """Keep a document, in the place of the one with its id if there is one; gives the id."""
