@@ -35,7 +35,7 @@ SESSION = DialogueSession(
     ),
 )
 DOCUMENTS = {
-    "Refund policy": "# Refunds\n\nRefunds take two days.\n\n## Limits\n\nAbove 500 euros Margaret Lopez approves a refund.",
+    "Refund policy": "# Refunds\n\nRefunds take two days.\n\n## Limits\n\nAbove 500 euros Margaret Lopez approves one.",
     "Refund form": "Whoever wants to approve a refund above 500 euros fills in the form for refunds above 500 euros.",
     "Canteen": "# Menu\n\nSoup is served on Mondays, and fish on Fridays.",
 }
@@ -98,7 +98,7 @@ def test_an_alias_with_a_typo_brings_the_entity_and_the_right_piece_into_the_pro
     assert "• Margaret Lopez (person)\n  email: margaret@example.org\n  office: 3.14\n" in prompt.text
     assert "  Related: reports to John Smith" in prompt.text
     assert prompt.text.index("Source: Refund policy (2026-03-02)") < prompt.text.index("[USER]")
-    assert "Above 500 euros Margaret Lopez approves a refund." in prompt.messages[0].text
+    assert "Above 500 euros Margaret Lopez approves one." in prompt.messages[0].text
     assert "Soup" not in prompt.text
     assert prompt.token_count <= 400
     assert not prompt.failures

@@ -74,15 +74,15 @@ class DialoguePredicates:
 
     def inject_context(self, query: str, state: object, knowledge: object, tokens: int) -> AssembledPrompt:
         """The prompt for a query in a dialogue."""
-        return self._assembler(state, optional(KnowledgeBase, knowledge)).assemble(query, state, tokens)
+        return self._assembler(state, optional(KnowledgeBase, knowledge)).assemble(query, _spoken(state), tokens)
 
     def allocate_token_budget(self, query: str, state: object, tokens: int) -> TokenBudget:
         """What each section of it may take."""
-        return self._assembler(state, self.knowledge).allocate(query, state, tokens)
+        return self._assembler(state, self.knowledge).allocate(query, _spoken(state), tokens)
 
     def format_dialogue_history(self, state: object, tokens: int) -> FormattedHistory:
         """What was said, as it is told."""
-        turns = read_session(state).turns
+        turns = read_session(_spoken(state)).turns
         return wait_for(format_history(turns, tokens, self._summarize, self.count, self.history))
 
     def build_system_prompt(self, preferences: object, personality: object, tokens: int) -> str:
@@ -148,4 +148,11 @@ def assemble_history(summary: str, turns: Sequence[object]) -> str:
 
 
 def _turns(given: Sequence[object]) -> list[DialogueTurn]:
-    return read_dialogue(list(given))
+    return read_dialogue(_spoken(given))
+
+
+def _spoken(state: object) -> object:
+    """A dialogue that is written in MeTTa as messages; any other as it is."""
+    if not isinstance(state, list | tuple):
+        return state
+    return [tuple(each) if isinstance(each, list) else each for each in state]
