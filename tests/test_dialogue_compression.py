@@ -15,6 +15,7 @@ from langgraph_scrum_master import (
     CannotCompressError,
     ConfigError,
     ContextContent,
+    EntityContextConfig,
     FormattingPreferences,
     HistoryConfig,
     UserPreferences,
@@ -113,6 +114,13 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
         (lambda: UserPreferences(style="rude"), "style must be one of formal"),
         (lambda: UserPreferences(custom_instructions="Be kind."), "texts, got 'Be kind.'"),  # type: ignore[arg-type]
         (lambda: HistoryConfig(verbatim_turns=0), "verbatim_turns must be a whole number, 1 or more, got 0"),
+        (lambda: HistoryConfig(template="{speaker}:"), r"template must be a text with \{text\}, and no other fields"),
+        (lambda: HistoryConfig(template="{x} {text}"), r"no other fields than \{speaker}, \{time}, got '\{x} \{text}'"),
+        (lambda: HistoryConfig(template="{text!r}"), "template must be a text with"),
+        (lambda: HistoryConfig(template="{text"), "template must be a text with"),
+        (lambda: HistoryConfig(template="{text} ({speaker})"), r"template must be a text that ends in \{text}"),
+        (lambda: EntityContextConfig(template="{type}"), r"template must be a text with \{name\}"),
+        (lambda: EntityContextConfig(template=3), r"template must be a text with .*, got 3"),  # type: ignore[arg-type]
         (lambda: a_turn("Hi.", role="boss"), "role must be one of user, assistant, system, tool, got 'boss'"),
     ],
 )

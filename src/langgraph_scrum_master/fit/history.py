@@ -43,13 +43,13 @@ def format_turns(turns: Sequence[DialogueTurn], config: HistoryConfig) -> tuple[
     """The turns as they are told, each with its speaker, and with its time if asked for."""
 
     def told(turn: DialogueTurn) -> FormattedTurn:
-        hour = f"[{turn.hour}] " if config.include_timestamps and turn.hour else ""
-        speaker = f"{turn.label}: " if config.include_speakers else ""
+        hour = "[{time}] " if config.include_timestamps and turn.hour else ""
+        template = config.template or hour + ("{speaker}: " if config.include_speakers else "") + "{text}"
         return FormattedTurn(
             turn_id=turn.turn_id,
             speaker=turn.label,
             content=turn.said,
-            formatted=f"{hour}{speaker}{turn.said}",
+            formatted=template.format(time=turn.hour, speaker=turn.label, text=turn.said),
             role=turn.role,
         )
 
