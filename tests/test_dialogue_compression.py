@@ -15,11 +15,12 @@ from langgraph_scrum_master import (
     CannotCompressError,
     ConfigError,
     ContextContent,
+    EntityContextConfig,
     FormattingPreferences,
     HistoryConfig,
     UserPreferences,
 )
-from langgraph_scrum_master.dialogue import SystemPrompt
+from langgraph_scrum_master.dialogue import CompressionLevel, SystemPrompt
 from langgraph_scrum_master.fit.compress import (
     compress,
     compress_at_level,
@@ -29,7 +30,7 @@ from langgraph_scrum_master.fit.compress import (
     select_chunks,
     truncate_system,
 )
-from langgraph_scrum_master.fit.history import LEVELS, compress_history, keep_last_turns
+from langgraph_scrum_master.fit.history import LEVELS, compress_history, keep_last_turns, shorten_history
 from langgraph_scrum_master.render.system import system_prompt
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -113,6 +114,13 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
         (lambda: UserPreferences(style="rude"), "style must be one of formal"),
         (lambda: UserPreferences(custom_instructions="Be kind."), "texts, got 'Be kind.'"),  # type: ignore[arg-type]
         (lambda: HistoryConfig(verbatim_turns=0), "verbatim_turns must be a whole number, 1 or more, got 0"),
+        (lambda: HistoryConfig(template="{speaker}:"), r"template must be a text with \{text\}, and no other fields"),
+        (lambda: HistoryConfig(template="{x} {text}"), r"no other fields than \{speaker}, \{time}, got '\{x} \{text}'"),
+        (lambda: HistoryConfig(template="{text!r}"), "template must be a text with"),
+        (lambda: HistoryConfig(template="{text"), "template must be a text with"),
+        (lambda: HistoryConfig(template="{text} ({speaker})"), r"template must be a text that ends in \{text}"),
+        (lambda: EntityContextConfig(template="{type}"), r"template must be a text with \{name\}"),
+        (lambda: EntityContextConfig(template=3), r"template must be a text with .*, got 3"),  # type: ignore[arg-type]
         (lambda: a_turn("Hi.", role="boss"), "role must be one of user, assistant, system, tool, got 'boss'"),
     ],
 )
@@ -129,6 +137,7 @@ def test_settings_that_cannot_work_are_refused(bad: Any, told: str) -> None:
         (0.2, "medium"),
         (0.399, "medium"),
         (0.4, "heavy"),
+        (0.599, "heavy"),
         (0.6, "extreme"),
         (1, "extreme"),
     ],
@@ -273,10 +282,38 @@ def test_entities_come_by_relevance_in_their_shorter_form_where_the_longer_one_d
     assert [(entity.name, "\n" in entity.formatted) for entity in kept] == [("Ann", True), ("Ben", False)]
 
 
-def test_chunks_are_chosen_by_relevance_and_one_that_is_too_long_stops_no_other() -> None:
+def test_chunks_are_chosen_in_their_order_and_one_that_is_too_long_stops_no_other() -> None:
     chunks = [a_chunk("Small.", 0.5), a_chunk(LONG * 20, 0.9), a_chunk("Tiny.", 0.7)]
 
-    assert [chunk.content for chunk in select_chunks(chunks, 40, estimate_tokens)] == ["Tiny.", "Small."]
+    assert [chunk.content for chunk in select_chunks(chunks, 40, estimate_tokens)] == ["Small.", "Tiny."]
+
+
+@pytest.mark.parametrize(("level", "kept"), [("light", 4), ("medium", 3), ("heavy", 2), ("extreme", 1)])
+async def test_a_level_keeps_the_first_chunks_whatever_their_relevance(level: CompressionLevel, kept: int) -> None:
+    reranked = ContextContent(rag_chunks=tuple(a_chunk(f"Fact {i} is {i}.", i / 10) for i in range(4)))
+
+    short = await compress_at_level(reranked, level, by_extract, estimate_tokens)
+
+    assert short.rag_chunks == reranked.rag_chunks[:kept]
+
+
+async def test_a_history_without_its_turns_is_summed_up_from_what_it_says() -> None:
+    whole = a_history((a_turn("The locker code is 4711."), *a_dialogue(8, LONG + " Part {}.")), 2000)
+    history = replace(whole, turns=())
+
+    heavy = await shorten_history(history, "heavy", by_extract, estimate_tokens)
+
+    assert "4711" in history.summary
+    assert "4711" in heavy.summary
+    assert heavy.text == f"[Summary: {heavy.summary}]\n\n{history.recent_turns[-1].formatted}"
+
+
+@pytest.mark.parametrize("parts", [3, 2, 1, 0])
+def test_a_system_prompt_is_made_again_from_its_parts(parts: int) -> None:
+    prompt = system_prompt("You sell boats.", AgentPersonality(), UserPreferences())
+    told = [prompt.instructions, prompt.personality, prompt.wishes][:parts]
+
+    assert SystemPrompt.of(told).text == "\n\n".join(told)
 
 
 async def test_each_section_is_brought_within_its_own_tokens() -> None:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from dialogue_builders import a_dialogue, a_history, a_turn
+from dialogue_builders import a_dialogue, a_history, a_turn, by_extract
 from langgraph_scrum_master import (
     ConfigError,
     DialogueSession,
     FormattedHistory,
     HistoryConfig,
 )
-from langgraph_scrum_master.fit.history import prepared
+from langgraph_scrum_master.fit.history import prepared, shorten_history
 from langgraph_scrum_master.observe.session import read_dialogue, read_session
 from langgraph_scrum_master.summarize import ExtractiveSummarizer, ModelSummarizer, summarized
 from langgraph_scrum_master.testing import ScriptedChatModel
@@ -91,6 +91,16 @@ def test_speakers_can_be_left_out_and_times_put_in() -> None:
 
     assert timed.text == "Recent conversation:\n[14:05] User: Hello.\nAssistant: Yes?"
     assert bare.text == "Recent conversation:\nHello.\nYes?"
+
+
+async def test_turns_are_told_by_a_template_and_shortened_within_it() -> None:
+    turn = a_turn("Hello,   you { there }.", "Maria", timestamp="2026-03-02T14:05:09+00:00")
+
+    told = a_history([turn], config=HistoryConfig(template="<{speaker}, {time}> {text}"))
+    light = await shorten_history(told, "light", by_extract, estimate_tokens)
+
+    assert told.text == "Recent conversation:\n<Maria, 14:05> Hello,   you { there }."
+    assert light.text == "Recent conversation:\n<Maria, 14:05> Hello, you { there }."
 
 
 def test_a_corrected_text_is_told_instead_of_what_was_heard() -> None:

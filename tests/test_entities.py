@@ -52,6 +52,18 @@ def named(*names: str) -> EntityRegistry:
     return EntityRegistry(Entity(canonical_name=name, id=name) for name in names)
 
 
+def test_an_entity_is_told_by_a_template() -> None:
+    registry = a_registry(template="{name} ({type}), {attributes}; {related}. {description}", attributes_per_entity=2)
+
+    (told,) = registry.contexts(registry.resolve("John Smith"))
+
+    assert told.formatted == (
+        "John Smith (person), email: john@example.org, title: Lead; reports to Maria López, owns Ledger Service. "
+        "Leads the payments team."
+    )
+    assert told.compressed == "• John Smith (person): email john@example.org"
+
+
 def test_a_registry_is_a_lookup() -> None:
     assert isinstance(a_registry(), EntityLookup)
 

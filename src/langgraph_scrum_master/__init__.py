@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         FormattingPreferences as FormattingPreferences,
         KnowledgeChunk as KnowledgeChunk,
         ResolvedEntity as ResolvedEntity,
+        RetrievedChunks as RetrievedChunks,
         UserPreferences as UserPreferences,
     )
     from langgraph_scrum_master.doors.context_assembler import (
@@ -223,6 +224,7 @@ _HOMES = {
         "FormattingPreferences",
         "KnowledgeChunk",
         "ResolvedEntity",
+        "RetrievedChunks",
         "UserPreferences",
     ),
     "doors.context_assembler": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from string import Formatter
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 from langgraph_scrum_master.codec import Plain
@@ -93,9 +94,14 @@ class HistoryConfig(Plain):
     include_speakers: bool = True
     include_timestamps: bool = False
     """Hours and minutes before each turn, as its timestamp has them."""
+    template: str = ""
+    """How a turn is told instead, such as `<{speaker}, {time}> {text}`."""
 
     def __post_init__(self) -> None:
         _whole(self, "verbatim_turns", "max_summary_tokens", low=1)
+        _template(self, "text", "speaker", "time")
+        ends = not self.template or self.template.endswith("{text}")
+        _refuse_unless(ends, self, "template", "a text that ends in {text}")
         for name in ("include_speakers", "include_timestamps"):
             _refuse_unless(isinstance(getattr(self, name), bool), self, name, "True or False")
 
@@ -204,8 +210,11 @@ class EntityContextConfig(Plain):
     include_relationships: bool = True
     half_life: float = 5.0
     """Turns after which an entity that is not named any more is half as salient."""
+    template: str = ""
+    """How an entity is told instead, such as `{name} ({type}): {attributes}`."""
 
     def __post_init__(self) -> None:
+        _template(self, "name", "type", "description", "attributes", "related")
         _whole(self, "max_entities", "attributes_per_entity", low=0)
         _number(self, "min_relevance", 0, 1)
         _number(self, "half_life", 0.01, 1_000_000)
@@ -224,8 +233,8 @@ class RAGConfig(Plain):
     """Below it a piece is left out. At 0.7 one earns its tokens by itself; those that come close may add to it."""
     enable_reranking: bool = True
     """Whether the reranker, if there is one, is asked."""
-    rerank_deadline: float = 5.0
-    """Seconds it has; if it is late, the pieces stay as they are."""
+    rerank_deadline: float = 3.0
+    """Seconds it has; if it is late, the pieces stay as they are. Fewer than a prompt waits for all of it."""
     recency_weight: float = 0.3
     """How much it counts that a document is new: up to 0.2 of this is added to the relevance."""
     entity_weight: float = 0.5
@@ -261,6 +270,19 @@ class ScrumMasterContext:
 
     def __post_init__(self) -> None:
         InjectionConfig().for_run(self)
+
+
+def _template(config: Any, needed: str, *names: str) -> None:
+    """Refuse a template that has other fields than these, or not the one that is needed."""
+    try:
+        parts = [part[1:] for part in Formatter().parse(config.template) if part[1] is not None]
+    except (TypeError, ValueError):
+        parts = []
+    told = [name for name, spec, conversion in parts if not spec and not conversion]
+    works = needed in told and len(told) == len(parts) and set(told) <= {needed, *names}
+    others = ", ".join(f"{{{name}}}" for name in names)
+    expected = f"a text with {{{needed}}}, and no other fields than {others}"
+    _refuse_unless(config.template == "" or works, config, "template", expected)
 
 
 def _parsed(variable: str, text: str, parse: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -28,6 +28,7 @@ Verbosity: TypeAlias = Literal["concise", "moderate", "detailed"]
 TechnicalLevel: TypeAlias = Literal["beginner", "intermediate", "expert"]
 
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
+_WISHES = "User preferences:"
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)")
 
 
@@ -87,10 +88,22 @@ class KnowledgeChunk(Plain):
     relevance: float
     date: str = ""
     url: str = ""
+    doc_type: str = ""
     formatted: str
 
     def __post_init__(self) -> None:
         clamp(self, "relevance", 0.0, 1.0)
+
+
+class RetrievedChunks(list[KnowledgeChunk]):
+    """Pieces that serve a query, best first, and how they were chosen."""
+
+    def __init__(self, chunks: Iterable[KnowledgeChunk] = (), *, looked_at: int | None = None, reranked: bool = False):
+        super().__init__(chunks)
+        self.looked_at = len(self) if looked_at is None else looked_at
+        """How many pieces they were chosen from."""
+        self.reranked = reranked
+        """Whether a reranker had its say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,10 +258,19 @@ class SystemPrompt(Plain):
     def __post_init__(self) -> None:
         freeze(self, "preferences")
 
+    @classmethod
+    def of(cls, parts: Sequence[str]) -> SystemPrompt:
+        """The prompt of these parts: instructions, personality and, as `wishes` tells them, preferences."""
+        instructions, personality, wishes, *more = [*parts, "", "", ""]
+        if any(more):
+            raise ConfigError(f"a system prompt has three parts at most, got {parts!r:.200}")
+        preferences = tuple(line for line in wishes.split("\n") if line and line != _WISHES)
+        return cls(instructions=instructions, personality=personality, preferences=preferences)
+
     @property
     def wishes(self) -> str:
         """The preferences as they are told; empty if there are none."""
-        return "\n".join(["User preferences:", *self.preferences]) if self.preferences else ""
+        return "\n".join([_WISHES, *self.preferences]) if self.preferences else ""
 
     @property
     def text(self) -> str:
@@ -308,7 +330,9 @@ class InjectedContext:
     strategy: str = ""
     resolved: tuple[ResolvedEntity, ...] = ()
     chunks_retrieved: int = 0
+    """How many pieces of documents the chosen ones were chosen from."""
     reranking_used: bool = False
+    """Whether a reranker had its say: not if it failed or was late."""
     personality: str = ""
     """Its kind."""
     failures: tuple[SourceFailure, ...] = ()

@@ -176,7 +176,7 @@ class Shelves(Protocol):
 
 @runtime_checkable
 class Opens(Protocol):
-    """A memory or source that takes long to start: it is opened before the sources' deadline begins to run."""
+    """What takes long to start, such as a memory or a source: it is opened before a deadline begins to run."""
 
     async def open(self) -> None:
         """Load what the first use would load; may be called again."""
@@ -223,6 +223,7 @@ class Knowledge(Protocol):
     """Finds pieces of documents.
 
     - Nothing blocks the event loop. Nothing known gives nothing. What fails raises `StoreError`.
+    - The order counts, whatever the relevance. `RetrievedChunks` also say how they were chosen, for the turn's record.
     """
 
     async def retrieve(

@@ -14,6 +14,9 @@ from langgraph_scrum_master.text.sanitize import as_data
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from langgraph_scrum_master.text.trim import trim
 
+DEADLINE = 5.0
+"""Seconds that a summary has."""
+
 REMEMBERED = 64
 """Summaries that a model's summarizer keeps to go on from."""
 

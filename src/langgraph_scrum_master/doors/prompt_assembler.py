@@ -17,8 +17,8 @@ from langgraph_scrum_master.dialogue import (
     DialogueTurn,
     EntityContext,
     InjectedContext,
-    KnowledgeChunk,
     ResolvedEntity,
+    RetrievedChunks,
     UserPreferences,
 )
 from langgraph_scrum_master.doors.assembly import Asked, Assembly
@@ -27,22 +27,18 @@ from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.budgets import STRATEGIES, BudgetStrategy, Demand, budgeted, name_of, spilled
 from langgraph_scrum_master.fit.compress import handle_overflow
-from langgraph_scrum_master.fit.history import (
-    MARGIN,
-    format_history,
-    format_turns,
-    recent_tokens,
-)
+from langgraph_scrum_master.fit.history import MARGIN, format_history, format_turns, recent_tokens
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.observe.health import iso
 from langgraph_scrum_master.observe.session import UNKNOWN, asked_at, read_session
+from langgraph_scrum_master.pipeline import OPENING, opened
 from langgraph_scrum_master.protocols import Clock, EntityLookup, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.record.dialogue import turn_record
 from langgraph_scrum_master.render.prompt import prompt_text
 from langgraph_scrum_master.render.system import system_prompt
 from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
-from langgraph_scrum_master.summarize import ExtractiveSummarizer, summarized
+from langgraph_scrum_master.summarize import DEADLINE, ExtractiveSummarizer, summarized
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -70,7 +66,7 @@ class _Found(NamedTuple):
     resolved: Sequence[ResolvedEntity] = ()
     entities: Sequence[EntityContext] = ()
     active: int = 0
-    chunks: Sequence[KnowledgeChunk] = ()
+    chunks: RetrievedChunks = RetrievedChunks()
     failures: tuple[SourceFailure, ...] = ()
 
 
@@ -94,7 +90,7 @@ class PromptAssembler:
         history: HistoryConfig = HistoryConfig(),  # noqa: B008 - frozen
         place: Place = "system",
         records: TurnRecords | None = None,
-        deadline: float = 5.0,
+        deadline: float = DEADLINE,
         clock: Clock = time.time,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
@@ -124,10 +120,21 @@ class PromptAssembler:
         self, query: str, session: object = (), max_tokens: int = MAX_TOKENS, *, turn_id: str = ""
     ) -> AssembledPrompt:
         """The prompt for the user's turn in a session: a `DialogueSession`, or the messages before it."""
-        if not query.strip():
-            raise ConfigError(f"query must be a text that is not empty, got {query!r}")
-        asked = Asked(query, user_message(query), turn_id=turn_id)
+        asked = _asked(query, turn_id)
         return await self._assembled(asked, await off_loop(read_session, session), max_tokens)
+
+    def allocate(self, query: str, session: object = (), max_tokens: int = MAX_TOKENS) -> TokenBudget:
+        """What each section of the prompt may take, from code that cannot await."""
+        return wait_for(self.aallocate(query, session, max_tokens))
+
+    async def aallocate(self, query: str, session: object = (), max_tokens: int = MAX_TOKENS) -> TokenBudget:
+        """What each section of the prompt may take, before it is known what one leaves to another."""
+        assembly = self._assembly(_asked(query), max_tokens)
+        given = await off_loop(read_session, session)
+        turns, found = _before(query, given.turns), await self._found(query)
+        return budgeted(
+            self._strategy, self._demand(assembly, turns, self._draft(given.instructions, found), found.active)
+        )
 
     def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
         """A `pre_model_hook` for LangGraph's ready-made agents.
@@ -180,8 +187,8 @@ class PromptAssembler:
             tokens=content.tokens(assembly.count),
             strategy=name_of(self._strategy),
             resolved=tuple(found.resolved),
-            chunks_retrieved=len(found.chunks),
-            reranking_used=read(self._knowledge, "reranks", False) is True,
+            chunks_retrieved=found.chunks.looked_at,
+            reranking_used=found.chunks.reranked,
             personality=self._personality.kind if self._personality else "",
             failures=found.failures,
             at=iso(self._clock()),
@@ -210,12 +217,7 @@ class PromptAssembler:
         self, assembly: Assembly, instructions: str, turns: Sequence[DialogueTurn], found: _Found
     ) -> tuple[ContextContent, TokenBudget]:
         """Each section in its budget, then all of them, with what goes around them, in the whole."""
-        told = "\n\n".join(part for part in (self._instructions, instructions) if part)
-        draft = ContextContent(
-            system=system_prompt(told, self._personality, self._preferences),
-            entities=tuple(found.entities),
-            rag_chunks=tuple(found.chunks),
-        )
+        draft = self._draft(instructions, found)
         demand = self._demand(assembly, turns, draft, found.active)
         budget = budgeted(self._strategy, demand)
         chosen = await handle_overflow(draft, budget, assembly.summarize, assembly.count)
@@ -223,6 +225,15 @@ class PromptAssembler:
         history = await format_history(turns, budget["history"], assembly.summarize, assembly.count, self._history)
         content = replace(chosen, system=draft.system, history=history)
         return await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count)), budget
+
+    def _draft(self, instructions: str, found: _Found) -> ContextContent:
+        """All that there is to tell but the history, however long it is."""
+        told = "\n\n".join(part for part in (self._instructions, instructions) if part)
+        return ContextContent(
+            system=system_prompt(told, self._personality, self._preferences),
+            entities=tuple(found.entities),
+            rag_chunks=tuple(found.chunks),
+        )
 
     def _demand(self, assembly: Assembly, turns: Sequence[DialogueTurn], draft: ContextContent, active: int) -> Demand:
         last = self._history.verbatim_turns
@@ -255,8 +266,10 @@ class PromptAssembler:
         if self._entities is not None:
             found = await tried("entities", off_loop(_looked_up, self._entities, query), found)
         if self._knowledge is not None:
+            await opened(self._knowledge, OPENING * self._deadline)
             chunks = await tried("knowledge", self._knowledge.retrieve(query, found.resolved), ())
-            found = found._replace(chunks=chunks)
+            chosen = chunks if isinstance(chunks, RetrievedChunks) else RetrievedChunks(chunks)
+            found = found._replace(chunks=chosen)
         return found._replace(failures=tuple(failures))
 
     async def _keep(self, prompt: AssembledPrompt, count: TokenCounter) -> None:
@@ -274,6 +287,12 @@ class PromptAssembler:
 def _looked_up(lookup: EntityLookup, query: str) -> _Found:
     resolved = lookup.resolve(query)
     return _Found(resolved, lookup.contexts(resolved), lookup.active_count)
+
+
+def _asked(query: str, turn_id: str = "") -> Asked:
+    if not query.strip():
+        raise ConfigError(f"query must be a text that is not empty, got {query!r}")
+    return Asked(query, user_message(query), turn_id=turn_id)
 
 
 def _before(query: str, turns: Sequence[DialogueTurn]) -> tuple[DialogueTurn, ...]:

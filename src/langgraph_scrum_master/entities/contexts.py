@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from langgraph_scrum_master.dialogue import EntityContext, EntityRelationship
 from langgraph_scrum_master.entities.entity import Entity
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import one_line
 from langgraph_scrum_master.text.trim import trim
 
 FIRST = ("email", "phone", "title", "department", "location")
@@ -39,9 +39,13 @@ def relationships(entity: Entity, known: Mapping[str, Entity]) -> list[EntityRel
 
 
 def entity_context(
-    entity: Entity, relevance: float, attributes: Attributes, related: Sequence[EntityRelationship] = ()
+    entity: Entity,
+    relevance: float,
+    attributes: Attributes,
+    related: Sequence[EntityRelationship] = (),
+    template: str = "",
 ) -> EntityContext:
-    """The entity with what is to be told of it, as text."""
+    """The entity with what is to be told of it, as text, by a template if there is one."""
     return EntityContext(
         entity_id=entity.id,
         name=entity.canonical_name,
@@ -50,7 +54,9 @@ def entity_context(
         attributes=tuple(attributes),
         relationships=tuple(related),
         relevance=relevance,
-        formatted=_formatted(entity, attributes, related),
+        formatted=_templated(template, entity, attributes, related)
+        if template
+        else _formatted(entity, attributes, related),
         compressed=_compressed(entity, attributes),
     )
 
@@ -59,10 +65,28 @@ def _formatted(entity: Entity, attributes: Attributes, related: Sequence[EntityR
     lines = [_heading(entity)]
     if description := _line(entity.description):
         lines.append(f"  {description}")
-    lines += [f"  {_line(name)}: {_line(value)}" for name, value in attributes]
+    lines += [f"  {told}" for told in _told(attributes)]
     if related:
-        lines.append(f"  Related: {', '.join(f'{_line(each.relation)} {_line(each.target_name)}' for each in related)}")
+        lines.append(f"  Related: {_others(related)}")
     return "\n".join(lines)
+
+
+def _templated(template: str, entity: Entity, attributes: Attributes, related: Sequence[EntityRelationship]) -> str:
+    return template.format(
+        name=_line(entity.canonical_name),
+        type=_line(entity.entity_type),
+        description=_line(entity.description),
+        attributes=", ".join(_told(attributes)),
+        related=_others(related),
+    )
+
+
+def _told(attributes: Attributes) -> list[str]:
+    return [f"{_line(name)}: {_line(value)}" for name, value in attributes]
+
+
+def _others(related: Sequence[EntityRelationship]) -> str:
+    return ", ".join(f"{_line(each.relation)} {_line(each.target_name)}" for each in related)
 
 
 def _compressed(entity: Entity, attributes: Attributes) -> str:
@@ -79,4 +103,4 @@ def _heading(entity: Entity) -> str:
 
 def _line(text: str) -> str:
     """The text as data on one line: it could look like another entity otherwise."""
-    return trim(" ".join(as_data(text).split()), lambda start: len(start) <= LONGEST)
+    return trim(one_line(text), lambda start: len(start) <= LONGEST)

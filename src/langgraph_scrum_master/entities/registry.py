@@ -209,7 +209,7 @@ class EntityRegistry:
         entity = self._entities[entity_id]
         attributes = select_attributes(entity, self._config.attributes_per_entity)
         related = relationships(entity, self._entities) if self._config.include_relationships else []
-        return entity_context(entity, relevance, attributes, related)
+        return entity_context(entity, relevance, attributes, related, self._config.template)
 
 
 _CHANGEABLE = [name for name in Entity.__dataclass_fields__ if name != "id"]

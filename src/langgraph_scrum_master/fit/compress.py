@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from langgraph_scrum_master.dialogue import (
     CompressionLevel,
@@ -18,8 +17,6 @@ from langgraph_scrum_master.fit.history import LEVELS, Summarize, compress_histo
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.similarity import Shelf
 from langgraph_scrum_master.text.trim import trim
-
-T = TypeVar("T", EntityContext, KnowledgeChunk)
 
 BELOW: dict[CompressionLevel, float] = {"light": 0.2, "medium": 0.4, "heavy": 0.6}
 """The level that serves where less than this share must go; beyond, only the essential is told."""
@@ -80,13 +77,13 @@ async def _step(
 ) -> ContextContent:
     entities: Sequence[EntityContext] = content.entities
     if level == "medium":
-        entities = [_briefer(entity, count) for entity in entities]
+        entities = reduce_entities(entities, count)
     chunks = _distinct(content.rag_chunks) if level == "light" else content.rag_chunks
     shorter = replace(
         content,
         history=await shorten_history(content.history, level, summarize, count),
-        entities=tuple(_best(entities)[: MOST_ENTITIES.get(level)]),
-        rag_chunks=tuple(_best(chunks)[: MOST_CHUNKS.get(level)]),
+        entities=tuple(_by_relevance(entities)[: MOST_ENTITIES.get(level)]),
+        rag_chunks=top_chunks(chunks, MOST_CHUNKS.get(level)),
     )
     # Side by side, texts may have other tokens than each by itself.
     before, after = content.tokens(count), shorter.tokens(count)
@@ -113,8 +110,8 @@ def prioritize_entities(
 ) -> tuple[EntityContext, ...]:
     """As many of the most relevant as fit, in their shorter form where the longer one does not."""
     kept: tuple[EntityContext, ...] = ()
-    for entity in _best(entities):
-        for form in (entity, _briefer(entity, count)):
+    for entity in _by_relevance(entities):
+        for form in (entity, *reduce_entities([entity], count)):
             if count(ContextContent(entities=(*kept, form)).texts["entities"]) <= max_tokens:
                 kept = (*kept, form)
                 break
@@ -122,29 +119,39 @@ def prioritize_entities(
 
 
 def select_chunks(chunks: Sequence[KnowledgeChunk], max_tokens: int, count: TokenCounter) -> tuple[KnowledgeChunk, ...]:
-    """As many of the best as fit."""
+    """As many as fit, the best first, as they come: a reranker's order is not the relevance's."""
     kept: tuple[KnowledgeChunk, ...] = ()
-    for chunk in _best(chunks):
+    for chunk in chunks:
         if count(ContextContent(rag_chunks=(*kept, chunk)).texts["rag"]) <= max_tokens:
             kept = (*kept, chunk)
     return kept
 
 
-def _briefer(entity: EntityContext, count: TokenCounter) -> EntityContext:
-    shorter = bool(entity.compressed) and count(entity.compressed) < count(entity.formatted)
-    return replace(entity, formatted=entity.compressed) if shorter else entity
+def top_chunks(chunks: Sequence[KnowledgeChunk], limit: int | None) -> tuple[KnowledgeChunk, ...]:
+    """The best so many, or all."""
+    return tuple(chunks if limit is None else chunks[: max(0, limit)])
+
+
+def reduce_entities(entities: Sequence[EntityContext], count: TokenCounter) -> list[EntityContext]:
+    """The entities in their shorter form, where there is one that has fewer tokens."""
+    return [
+        replace(entity, formatted=entity.compressed)
+        if entity.compressed and count(entity.compressed) < count(entity.formatted)
+        else entity
+        for entity in entities
+    ]
 
 
 def _distinct(chunks: Sequence[KnowledgeChunk]) -> list[KnowledgeChunk]:
     """The pieces without those that say what a better one says."""
     shelf, known = Shelf(), set[str]()
     kept: list[KnowledgeChunk] = []
-    for chunk in _best(chunks):
+    for chunk in chunks:
         if chunk.chunk_id not in known and shelf.add(chunk.content):
             kept.append(chunk)
             known.add(chunk.chunk_id)
     return kept
 
 
-def _best(items: Sequence[T]) -> list[T]:
-    return sorted(items, key=lambda item: -item.relevance)
+def _by_relevance(entities: Sequence[EntityContext]) -> list[EntityContext]:
+    return sorted(entities, key=lambda entity: -entity.relevance)

@@ -43,13 +43,13 @@ def format_turns(turns: Sequence[DialogueTurn], config: HistoryConfig) -> tuple[
     """The turns as they are told, each with its speaker, and with its time if asked for."""
 
     def told(turn: DialogueTurn) -> FormattedTurn:
-        hour = f"[{turn.hour}] " if config.include_timestamps and turn.hour else ""
-        speaker = f"{turn.label}: " if config.include_speakers else ""
+        hour = "[{time}] " if config.include_timestamps and turn.hour else ""
+        template = config.template or hour + ("{speaker}: " if config.include_speakers else "") + "{text}"
         return FormattedTurn(
             turn_id=turn.turn_id,
             speaker=turn.label,
             content=turn.said,
-            formatted=f"{hour}{speaker}{turn.said}",
+            formatted=template.format(time=turn.hour, speaker=turn.label, text=turn.said),
             role=turn.role,
         )
 
@@ -105,9 +105,16 @@ async def _summarised(
     if level == "extreme":
         last = recent[-1]
         recent = (last.saying(trim(last.content, lambda start: count(start) <= LAST_TURN)),)
-    older = history.turns[:-keep]
-    summary = await summarize(prepared(older), SUMMARY_TOKENS[level]) if older else ""
+    older = _older(history, keep)
+    summary = await summarize(older, SUMMARY_TOKENS[level]) if older else ""
     return replace(history, summary=summary, recent_turns=recent, brief=level != "medium", level=level)
+
+
+def _older(history: FormattedHistory, keep: int) -> str:
+    """What is to be summarised where so many turns are kept: the turns before, or all that is left of them."""
+    if history.turns:
+        return prepared(history.turns[:-keep])
+    return "\n".join(filter(None, [history.summary, *(turn.formatted for turn in history.recent_turns[:-keep])]))
 
 
 def keep_last_turns(history: FormattedHistory, max_tokens: int, count: TokenCounter) -> FormattedHistory:

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import RAGConfig
-from langgraph_scrum_master.dialogue import KnowledgeChunk, ResolvedEntity
+from langgraph_scrum_master.dialogue import ResolvedEntity, RetrievedChunks
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.knowledge.boosts import boosted
 from langgraph_scrum_master.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.knowledge.rerank import reranked
 from langgraph_scrum_master.memories import Memory
-from langgraph_scrum_master.protocols import Clock, Reranker, TokenCounter
+from langgraph_scrum_master.protocols import Clock, Opens, Reranker, TokenCounter
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ class KnowledgeBase:
         self._count_tokens = count_tokens
         self._writing: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
+    async def open(self) -> None:
+        """Load what the first search would load."""
+        if isinstance(self._shelf, Opens):
+            await self._shelf.open()
+
     async def index_document(self, document: Document) -> str:
         """Keep a document, in the place of the one with its id if there is one; gives the id."""
         async with self._one_writer():
@@ -71,13 +76,15 @@ class KnowledgeBase:
 
     async def retrieve(
         self, query: str, entities: Sequence[ResolvedEntity] = (), limit: int | None = None
-    ) -> Sequence[KnowledgeChunk]:
+    ) -> RetrievedChunks:
         """The pieces that serve the query, best first, none below `min_relevance`, at most `final_chunk_count`."""
         most = self._config.final_chunk_count if limit is None else max(0, limit)
         found = await self.search(query, max(most, self._config.initial_retrieval_count))
-        ranked = await self.rerank(query, await off_loop(self.boost, found, entities))
-        relevant = [each for each in ranked if each.score >= self._config.min_relevance]
-        return [each.chunk() for each in relevant[:most]]
+        own = await off_loop(self.boost, found, entities)
+        other = await self._reranked(query, own)
+        ranked = own if other is None else other
+        relevant = [each.chunk() for each in ranked if each.score >= self._config.min_relevance]
+        return RetrievedChunks(relevant[:most], looked_at=len(found), reranked=other is not None)
 
     async def search(self, query: str, limit: int) -> list[SearchResult]:
         """The pieces nearest to the query, best first, by their words alone."""
@@ -88,15 +95,14 @@ class KnowledgeBase:
         return boosted(results, entities, self._clock(), self._config)
 
     async def rerank(self, query: str, results: Sequence[SearchResult]) -> list[SearchResult]:
-        """The pieces in the reranker's order, or as they are if there is none."""
-        if self._reranker is None or not self.reranks:
-            return list(results)
-        return await reranked(self._reranker, query, results, self._config.rerank_deadline)
+        """The pieces in the reranker's order, or as they are if there is none or it fails, which is logged."""
+        other = await self._reranked(query, results)
+        return list(results) if other is None else other
 
-    @property
-    def reranks(self) -> bool:
-        """Whether pieces are put in another order."""
-        return self._reranker is not None and self._config.enable_reranking
+    async def _reranked(self, query: str, results: Sequence[SearchResult]) -> list[SearchResult] | None:
+        if self._reranker is None or not self._config.enable_reranking or not results:
+            return None
+        return await reranked(self._reranker, query, results, self._config.rerank_deadline)
 
     async def _keep(self, document: Document) -> str:
         pieces = await off_loop(self._cut, document)

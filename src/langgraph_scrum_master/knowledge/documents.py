@@ -15,7 +15,7 @@ from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.shapes import dict_of, text_of
 from langgraph_scrum_master.text.chunks import chunks
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import as_data, one_line
 
 _RULE = re.compile(r"^[ \t]*-{3,}[ \t]*$", re.M)
 
@@ -49,7 +49,7 @@ class Document(Plain):
         for i, (section, start, end) in enumerate(chunks(self.text, size, overlap, count)):
             heading = section if section.startswith(self.title) else " > ".join(filter(None, (self.title, section)))
             yield Memory(
-                content=f"{_line(heading)}\n{self.text[start:end]}",
+                content=f"{' '.join(heading.split())}\n{self.text[start:end]}",
                 key=chunk_id(self.id, i),
                 session=self.id,
                 created_at=self.date,
@@ -96,19 +96,16 @@ class SearchResult(Plain):
             relevance=max(0.0, min(1.0, self.score)),
             date=self.date,
             url=self.url,
+            doc_type=self.doc_type,
             formatted=format_chunk(self.content, self.title, self.date),
         )
 
 
 def format_chunk(content: str, title: str, date: str = "") -> str:
     """A piece as data below its source."""
-    header = f"Source: {_line(as_data(title))}" + (f" ({date[:10]})" if date else "")
+    header = f"Source: {one_line(title)}" + (f" ({date[:10]})" if date else "")
     # A rule in the text would look like its end; this one means the same.
     return "\n".join((header, "---", _RULE.sub("***", as_data(content)), "---"))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _dated(given: object) -> str:

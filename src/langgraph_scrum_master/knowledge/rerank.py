@@ -19,10 +19,8 @@ IDENTITY, SCORE = "chunk_id", "relevance_score"
 
 async def reranked(
     reranker: Reranker, query: str, results: Sequence[SearchResult], deadline: float
-) -> list[SearchResult]:
-    """The pieces that the reranker keeps, in its order; all as they are if it fails or is late, which is logged."""
-    if not results:
-        return []
+) -> list[SearchResult] | None:
+    """The pieces that the reranker keeps, in its order; None if it fails or is late, which is logged."""
     try:
         given = await asyncio.wait_for(_asked(reranker, query, results), deadline)
         return _known_again(results, given)
@@ -30,7 +28,7 @@ async def reranked(
     except Exception as error:
         told = f"late: no answer within {deadline:g} s" if isinstance(error, TimeoutError) else str(error)
         logger.warning("reranker.failed", error=f"{type(error).__name__}: {told}")
-        return list(results)
+        return None
 
 
 async def _asked(reranker: Reranker, query: str, results: Sequence[SearchResult]) -> Sequence[Any]:
