@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import structlog
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 Redact: TypeAlias = Callable[[str], str]
 """Gives a text without what must not leave. If it fails, nothing of the text leaves."""
@@ -16,7 +18,6 @@ TEXT_FIELDS = frozenset(("error", "query", "value"))
 """Fields of an event that may hold words of messages, memories or errors; the others are names, ids and figures."""
 
 _redact: ContextVar[Redact | None] = ContextVar("scrum_master_redact", default=None)
-_structlog = structlog.get_logger("langgraph_scrum_master")
 
 
 @contextmanager
@@ -36,20 +37,29 @@ def cleaned(facts: Mapping[str, Any], redact: Redact | None) -> dict[str, Any]:
     return {name: redact(str(fact)) if name in TEXT_FIELDS else fact for name, fact in facts.items()}
 
 
+@cache
+def _structlog() -> FilteringBoundLogger:
+    # Not before something is logged: it takes longer to load than all of ours.
+    import structlog
+
+    logger: FilteringBoundLogger = structlog.get_logger("langgraph_scrum_master")
+    return logger
+
+
 class _Logger:
     """structlog's, with the redaction of the moment."""
 
     def info(self, event: str, **facts: Any) -> None:
         """Log that something happened."""
-        _structlog.info(event, **cleaned(facts, _redact.get()))
+        _structlog().info(event, **cleaned(facts, _redact.get()))
 
     def warning(self, event: str, **facts: Any) -> None:
         """Log that something went on in another way than meant."""
-        _structlog.warning(event, **cleaned(facts, _redact.get()))
+        _structlog().warning(event, **cleaned(facts, _redact.get()))
 
     def error(self, event: str, **facts: Any) -> None:
         """Log that something failed."""
-        _structlog.error(event, **cleaned(facts, _redact.get()))
+        _structlog().error(event, **cleaned(facts, _redact.get()))
 
 
 logger = _Logger()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
 from langgraph_scrum_master.memories import (
     CodePattern,
     Decision,
@@ -15,6 +14,9 @@ from langgraph_scrum_master.memories import (
     PatternResult,
 )
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation, Query, RetrievedContext
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
 
 State: TypeAlias = Mapping[str, Any]
 """The graph's state as it comes: nothing in it can be relied on, and nothing in it is changed."""
