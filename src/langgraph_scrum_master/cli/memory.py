@@ -105,7 +105,9 @@ def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> Ch
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not new and not folder.is_dir():
-        raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
+        raise DecodeError(
+            f"there is no memory in {str(folder)!r}: fill one, as with `scrum-master remember`, or name its folder with --memory"
+        )
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 
