@@ -106,8 +106,8 @@ def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> Ch
 
     if not new and not folder.is_dir():
         raise DecodeError(
-            f"there is no memory in {str(folder)!r}: fill one, as with `scrum-master remember`, or name its folder with "
-            "--memory"
+            f"there is no memory in {str(folder)!r}: fill one, as with `scrum-master remember`, or name its folder "
+            "with --memory"
         )
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 

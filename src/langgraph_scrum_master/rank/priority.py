@@ -39,12 +39,13 @@ class RecencyFactor(Enum):
         return _FACTORS[bisect_right(_AGES, age)] if age == age else cls.STALE
 
 
+USUAL = RecencyWeights()
 _FACTORS = [*RecencyFactor]
 _AGES = [factor.value for factor in _FACTORS[:-1]]
 
 
 def get_recency_factor(
-    created_at: datetime | str, now: float | None = None, weights: RecencyWeights | None = None
+    created_at: datetime | str, now: float | None = None, weights: RecencyWeights = USUAL
 ) -> float:
     """How much more or less a memory counts by its age; 1 where its time is not known. A naive time is taken as UTC."""
     created = instant(created_at.isoformat() if isinstance(created_at, datetime) else created_at)
@@ -53,7 +54,7 @@ def get_recency_factor(
     age = (time.time() if now is None else now) - created
     if age < -AHEAD:
         return 1.0
-    return float(getattr(weights or RecencyWeights(), RecencyFactor.of(age).name.lower()))
+    return float(getattr(weights, RecencyFactor.of(age).name.lower()))
 
 
 def diversity_bonus(weighted_agreement: float) -> float:
