@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 BUSY = 60.0
 """Seconds for which another process may write before a write here fails."""
@@ -22,6 +23,8 @@ class Database:
             str(path) if path else ":memory:", check_same_thread=False, isolation_level=None, timeout=BUSY
         )
         self.lock = threading.RLock()
+        # Whoever lets go of a memory need not close it; at the end of the process others may still be reading.
+        finalize(self, self._connection.close).atexit = False
 
     @property
     def version(self) -> int:
