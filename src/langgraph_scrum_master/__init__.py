@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         Searcher as Searcher,
     )
     from langgraph_scrum_master.middleware import (
+        PromptMiddleware as PromptMiddleware,
         ScrumMasterMiddleware as ScrumMasterMiddleware,
     )
     from langgraph_scrum_master.model import (
@@ -297,7 +298,7 @@ _HOMES = {
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
     "memory.searcher": ("Searcher",),
-    "middleware": ("ScrumMasterMiddleware",),
+    "middleware": ("PromptMiddleware", "ScrumMasterMiddleware"),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",

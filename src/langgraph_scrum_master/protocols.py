@@ -233,6 +233,7 @@ class Knowledge(Protocol):
         ...
 
 
+@runtime_checkable
 class Summarizer(Protocol):
     """Says a conversation in fewer words.
 
