@@ -220,7 +220,8 @@ class PromptAssembler:
         count = reliable(self._count_tokens)
 
         async def summarize(text: str, room: int) -> str:
-            return await summarized(self._summarizer, text, room, asked.query, deadline=self._deadline, count=count)
+            most = min(room, self._history.max_summary_tokens)
+            return await summarized(self._summarizer, text, most, asked.query, deadline=self._deadline, count=count)
 
         assembly = Assembly(asked, max_tokens, self._place == "system", count, summarize)
         if (least := assembly.size(ContextContent())) > max_tokens:
