@@ -33,7 +33,7 @@ from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.observe.health import iso
 from langgraph_scrum_master.observe.session import UNKNOWN, divided, read_session, thread_of
 from langgraph_scrum_master.pipeline import OPENING, opened
-from langgraph_scrum_master.protocols import Clock, EntityLookup, Knowledge, Summarizer, TokenCounter
+from langgraph_scrum_master.protocols import Clock, EntityLookup, Follows, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.record.dialogue import turn_record
 from langgraph_scrum_master.render.prompt import prompt_text
 from langgraph_scrum_master.render.system import system_prompt
@@ -139,7 +139,8 @@ class PromptAssembler:
         """What each section of the prompt may take, before it is known what one leaves to another."""
         assembly = self._assembly(_asked(query), max_tokens)
         given = await off_loop(read_session, session)
-        turns, found = _before(query, given.turns), await self._found(query)
+        turns = _before(query, given.turns)
+        found = await self._found(query, turns)
         return budgeted(
             self._strategy, self._demand(assembly, turns, self._draft(given.instructions, found), found.active)
         )
@@ -190,7 +191,7 @@ class PromptAssembler:
     async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
         assembly = self._assembly(asked, max_tokens)
         turns = _before(asked.query, session.turns)
-        found = await self._found(asked.query)
+        found = await self._found(asked.query, turns)
         content, budget = await self._content(assembly, session.instructions, turns, found)
         prompt = AssembledPrompt(
             session_id=session.id,
@@ -266,7 +267,7 @@ class PromptAssembler:
             wanted=draft.tokens(assembly.count) | {"history": recent + MARGIN + summary if turns else 0},
         )
 
-    async def _found(self, query: str) -> _Found:
+    async def _found(self, query: str, turns: Sequence[DialogueTurn]) -> _Found:
         if not query.strip():
             return _Found()
         failures: list[SourceFailure] = []
@@ -282,7 +283,7 @@ class PromptAssembler:
 
         found = _Found()
         if self._entities is not None:
-            found = await tried("entities", off_loop(_looked_up, self._entities, query), found)
+            found = await tried("entities", off_loop(_looked_up, self._entities, query, turns), found)
         if self._knowledge is not None:
             await opened(self._knowledge, OPENING * self._deadline)
             chunks = await tried("knowledge", _retrieved(self._knowledge, query, found.resolved), found.chunks)
@@ -316,7 +317,9 @@ def _refuse_others(**given: tuple[object, *tuple[type | None, ...]]) -> None:
             raise ConfigError(f"{name} must be {expected}, got {value!r}")
 
 
-def _looked_up(lookup: EntityLookup, query: str) -> _Found:
+def _looked_up(lookup: EntityLookup, query: str, turns: Sequence[DialogueTurn]) -> _Found:
+    if isinstance(lookup, Follows):
+        lookup = lookup.after([turn.said for turn in turns if turn.role in ("user", "assistant")])
     resolved = lookup.resolve(query)
     return _Found(resolved, lookup.contexts(resolved), lookup.active_count)
 
