@@ -230,6 +230,18 @@ def test_the_longest_query_that_fits_is_alone_and_a_longer_one_is_an_error() -> 
         an_assembler().assemble(query, SESSION, least - 1)
 
 
+@pytest.mark.parametrize(
+    ("max_tokens", "told"), [(16, "You answer …"), (60, "You answer for the mill."), (120, "You answer for the mill.")]
+)
+def test_a_small_prompt_has_its_instructions_in_what_the_query_does_not_need(max_tokens: int, told: str) -> None:
+    prompt = PromptAssembler(instructions="You answer for the mill.").assemble("Who is there?", max_tokens=max_tokens)
+
+    assert prompt.content.system.instructions == told
+    assert prompt.tokens["system"] <= prompt.budget["system"]
+    assert prompt.budget.total <= max_tokens
+    assert prompt.token_count <= max_tokens
+
+
 WRONG: dict[str, Any] = {"query": None, "part": 2.5, "text": "500"}
 
 

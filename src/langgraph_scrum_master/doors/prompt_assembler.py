@@ -243,7 +243,8 @@ class PromptAssembler:
         budget = spilled(budget, chosen.tokens(assembly.count), demand.wanted["system"])
         history = await format_history(turns, budget["history"], assembly.summarize, assembly.count, self._history)
         content = replace(chosen, system=draft.system, history=history)
-        return await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count)), budget
+        content = await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count))
+        return assembly.with_more_system(content, draft.system, budget)
 
     def _draft(self, instructions: str, found: _Found) -> ContextContent:
         """All that there is to tell but the history, however long it is."""
