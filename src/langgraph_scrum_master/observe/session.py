@@ -97,7 +97,9 @@ def _dialogue_turn(message: object) -> DialogueTurn | None:
         turn_id=turn.id,
         speaker=role if unnamed else turn.agent,
         text=turn.text if spoken else f"(calls {calls})" if calls else "",
+        corrected_text=text_of(turn.marks.get("corrected_text")),
         timestamp=iso(turn.time) if turn.time is not None else "",
+        speech_act=text_of(turn.marks.get("speech_act")),
         # A call without a word is nothing that was said.
         role=role if spoken else "tool",
     )
