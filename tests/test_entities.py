@@ -401,6 +401,7 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
         (lambda registry: registry.update("nobody", description="x"), "there is no entity 'nobody': add it first"),
         (lambda registry: registry.mention("nobody"), "there is no entity 'nobody'"),
         (lambda registry: registry.update("maria", id="x"), r"can be changed, got \['id'\]"),
+        (lambda registry: registry.add("John"), "an Entity must be given, with its canonical_name, got 'John'"),
         (lambda registry: Entity(canonical_name=" \n"), "a name must be a text with a letter"),
         (
             lambda registry: Entity(canonical_name="A", aliases=cast(Any, "AB")),

@@ -70,6 +70,9 @@ class EntityRegistry:
 
     def add(self, entity: Entity) -> Entity:
         """Take in an entity; its id must be new, unless it is the same entity again."""
+        given: object = entity
+        if not isinstance(given, Entity):
+            raise ConfigError(f"an Entity must be given, with its canonical_name, got {given!r:.80}")
         with self._lock:
             known = self._entities.get(entity.id)
             if known is not None and replace(known, salience=entity.salience) != entity:
