@@ -231,12 +231,38 @@ def test_the_longest_query_that_fits_is_alone_and_a_longer_one_is_an_error() -> 
 
 
 @pytest.mark.parametrize(
+    ("max_tokens", "told"), [(16, "You answer …"), (60, "You answer for the mill."), (120, "You answer for the mill.")]
+)
+def test_a_small_prompt_has_its_instructions_in_what_the_query_does_not_need(max_tokens: int, told: str) -> None:
+    prompt = PromptAssembler(instructions="You answer for the mill.").assemble("Who is there?", max_tokens=max_tokens)
+
+    assert prompt.content.system.instructions == told
+    assert prompt.tokens["system"] <= prompt.budget["system"]
+    assert prompt.budget.total <= max_tokens
+    assert prompt.token_count <= max_tokens
+
+
+WRONG: dict[str, Any] = {"query": None, "part": 2.5, "text": "500"}
+
+
+@pytest.mark.parametrize(
     ("bad", "told"),
     [
         (lambda: an_assembler(strategy="greedy"), "strategy must be one of fixed, dynamic, prioritized"),
         (lambda: an_assembler(place="footer"), "place must be one of"),
         (lambda: an_assembler().assemble("  "), "query must be a text that is not empty, got '  '"),
-        (lambda: an_assembler().assemble("Hi?", max_tokens=0), "max_tokens must be 1 or more, got 0"),
+        (lambda: an_assembler().assemble(WRONG["query"]), "query must be a text that is not empty, got None"),
+        (lambda: an_assembler().assemble("Hi?", max_tokens=0), "max_tokens must be a whole number, 1 or more, got 0"),
+        (lambda: an_assembler().for_model([], WRONG["part"]), "max_tokens must be a whole number, 1 or more, got 2.5"),
+        (lambda: an_assembler().hook(WRONG["text"]), "max_tokens must be a whole number, 1 or more, got '500'"),
+        (lambda: an_assembler(deadline=0), "deadline must be a number of seconds above 0, got 0"),
+        (lambda: an_assembler(personality="helpful"), "personality must be AgentPersonality or None, got 'helpful'"),
+        (lambda: an_assembler(preferences={"style": "formal"}), "preferences must be UserPreferences or None"),
+        (lambda: an_assembler(history=6), "history must be HistoryConfig, got 6"),
+        (lambda: an_assembler(instructions=None), "instructions must be str, got None"),
+        (lambda: an_assembler(entities=[JOHN]), "entities must be EntityLookup or None"),
+        (lambda: an_assembler(knowledge=["Paper is wood."]), "knowledge must be Knowledge or None"),
+        (lambda: an_assembler(summarizer=str), "summarizer must be Summarizer or None"),
         (lambda: an_assembler().assemble("Hi?", 7), "session must have"),
     ],
 )
@@ -337,6 +363,26 @@ def test_what_fails_or_is_late_is_left_out_and_told(logged: list[dict[str, objec
     assert [(failure.source, failure.late) for failure in prompt.failures] == [("entities", False), ("knowledge", True)]
     assert kinds(prompt) == ["system", "human", "ai", "human"]
     assert [entry["event"] for entry in logged] == ["source.failed", "source.failed", "prompt.assembled"]
+
+
+class Silent:
+    """Knowledge by somebody who forgot to await, and to return."""
+
+    def retrieve(self, query: str, entities: Any = (), limit: int | None = None) -> Any:
+        raise LookupError("no index")
+
+
+class Nothing:
+    async def retrieve(self, query: str, entities: Any = (), limit: int | None = None) -> Any:
+        return None
+
+
+@pytest.mark.parametrize("knowledge", [Silent(), Nothing()], ids=["raises at once", "gives nothing"])
+def test_knowledge_that_does_not_keep_the_rules_costs_no_prompt(knowledge: Any) -> None:
+    prompt = an_assembler(knowledge=knowledge).assemble("Hi?", SESSION)
+
+    assert [failure.source for failure in prompt.failures] == ["knowledge"]
+    assert prompt.content.entities == (JOHN,)
 
 
 async def test_a_slow_lookup_does_not_hold_up_the_event_loop() -> None:
@@ -480,6 +526,22 @@ def test_as_a_hook_the_thread_is_the_session(logged: list[dict[str, object]]) ->
 )
 def test_as_a_hook_it_never_stops_the_agent(messages: list[BaseMessage]) -> None:
     assert an_assembler().hook(500).invoke({"messages": messages}) == {"llm_input_messages": messages}
+
+
+async def test_in_a_node_all_messages_are_given_and_the_users_turn_is_found_among_them() -> None:
+    said = [*(HumanMessage(f"Old turn {i}.") for i in range(30)), HumanMessage("When does the paper machine stop?")]
+    result = [
+        AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c1"}]),
+        ToolMessage("At it.", tool_call_id="c1"),
+    ]
+
+    made = an_assembler().for_model([*said, *result], 500)
+
+    assert [message.type for message in made][-4:] == ["human", "human", "ai", "tool"]
+    assert (made[-3].text, made[-1].text) == (said[-1].text, "At it.")
+    assert "Notice" in made[0].text
+    assert cost(made, estimate_tokens) <= 500
+    assert await an_assembler().afor_model([*said, *result], 500) == made
 
 
 def test_a_counter_that_fails_does_not_cost_the_prompt() -> None:

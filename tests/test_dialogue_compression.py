@@ -273,6 +273,20 @@ async def test_turns_that_had_no_room_for_a_summary_are_summed_up_when_the_histo
     assert estimate_tokens(short.text) <= 120
 
 
+@pytest.mark.parametrize("after", [0, 1], ids=["last", "last but one"])
+async def test_a_long_turn_does_not_cost_the_summary_of_the_others(after: int) -> None:
+    pasted = a_turn("Error in the mill. " * 400, turn_id="pasted")
+    turns = (a_turn("We decided that the locker opens with 4711."), *a_dialogue(60), pasted, *a_dialogue(after))
+    history = a_history(turns, 1000)
+
+    short = await compress_history(history, 1000, by_extract, estimate_tokens)
+
+    assert "4711" in short.summary
+    assert estimate_tokens(short.summary) > 200
+    assert short.recent_turns[-1].turn_id == turns[-1].turn_id
+    assert estimate_tokens(short.text) <= 1000
+
+
 def test_entities_come_by_relevance_in_their_shorter_form_where_the_longer_one_does_not_fit() -> None:
     entities = [an_entity("Ben", 0.5), an_entity("Ann", 0.9), an_entity("Cy", 0.1)]
     room = estimate_tokens(ContextContent(entities=(entities[1],)).texts["entities"]) + 8

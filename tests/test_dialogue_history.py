@@ -147,6 +147,15 @@ def test_messages_of_any_form_and_in_any_order_become_turns() -> None:
     assert turns[0].turn_id == "m1"
 
 
+def test_a_message_may_carry_a_corrected_text_a_speech_act_and_a_time() -> None:
+    marks = {"corrected_text": "Stop it at four.", "speech_act": "orders", "timestamp": "2026-03-02T14:05:00Z"}
+
+    (turn,) = read_dialogue([HumanMessage("Stop it a tfour.", additional_kwargs=marks)])
+
+    assert (turn.text, turn.said, turn.speech_act) == ("Stop it a tfour.", "Stop it at four.", "orders")
+    assert turn.hour == "14:05"
+
+
 def test_system_messages_at_the_start_are_the_hosts_instructions() -> None:
     session = read_session([SystemMessage("You sell boats."), SystemMessage("Be quick."), HumanMessage("Hi.")])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,12 @@ def test_the_command_leaves_the_file_as_it_is(file: Path) -> None:
     assert file.read_bytes() == before
 
 
+def another_database(path: Path) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE others (name TEXT)")
+    return path
+
+
 def a_text_file(path: Path) -> Path:
     path.write_text("no database")
     return path
@@ -217,7 +224,8 @@ def a_text_file(path: Path) -> Path:
         (lambda file: ["show", str(file), "s1", "third"], "there is no record of turn 'third' of session 's1'"),
         (lambda file: ["show", str(file), "nobody"], "there is no record of session 'nobody'"),
         (lambda file: ["list", str(file.with_name("none.sqlite"))], "there is no store in"),
-        (lambda file: ["list", str(a_text_file(file.with_name("text")))], "cannot be used: DatabaseError"),
+        (lambda file: ["list", str(a_text_file(file.with_name("text")))], "text' holds no store: give the file"),
+        (lambda file: ["list", str(another_database(file.with_name("other")))], "other' holds no store: give the file"),
     ],
 )
 def test_what_cannot_be_shown_is_told(file: Path, arguments: Any, told: str) -> None:

@@ -171,6 +171,38 @@ def test_what_was_named_before_is_told_of_while_it_is_salient(
     assert [entity.name for entity in prompt.content.entities] == ["Margaret Lopez"]
 
 
+def test_whom_earlier_turns_named_is_told_of_in_their_dialogue_alone(
+    assembler: Callable[..., PromptAssembler], entities: EntityRegistry
+) -> None:
+    def told(*before: tuple[str, str]) -> list[str]:
+        return [entity.name for entity in assembler().assemble("What is the address?", before).content.entities]
+
+    small_talk = [("user", "It is raining."), ("assistant", "It is.")]
+
+    assert told(("user", "Is Maggie there?"), ("assistant", "She is.")) == ["Margaret Lopez"]
+    assert told(("user", "Is Maggie there?"), *small_talk * 2) == ["Margaret Lopez"]
+    assert told(("user", "Is Maggie there?"), *small_talk * 3) == []
+    assert told(("tool", "John Smith, Margaret Lopez"), *small_talk) == []
+    assert told(*small_talk) == []
+    assert entities.active_count == 0
+
+
+def test_more_than_ten_entities_named_before_get_more_tokens() -> None:
+    people = EntityRegistry([Entity(canonical_name=f"Person {chr(65 + i)}") for i in range(11)])
+    names = [entity.canonical_name for entity in people]
+
+    ten, eleven = (
+        PromptAssembler(entities=people).allocate("Who leads?", [("user", ", ".join(some))])
+        for some in (names[1:], names)
+    )
+
+    left = 4096 - ten["query"]
+    assert (ten["entities"], eleven["entities"]) == (
+        left * 15 // 100 + left * 60 // 100 // 2,
+        left * 15 // 100 * 13 // 10 + (left - 400 - left * 15 // 100 - left * 15 // 100 * 13 // 10) // 2,
+    )
+
+
 def test_knowledge_that_takes_long_to_start_is_opened_before_the_deadline_begins_to_run() -> None:
     class Slow(Books):
         ready = False

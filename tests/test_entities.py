@@ -234,6 +234,29 @@ def test_looking_up_changes_nothing() -> None:
     assert registry.active_count == 0
 
 
+def test_after_texts_a_registry_is_as_salient_as_if_it_had_observed_them_and_stays_as_it_was() -> None:
+    registry, observing = a_registry(), a_registry()
+    texts = ["John Smith is ill.", "Who is John?", "Maria López is there.", "Good."]
+    for text in texts:
+        observing.observe(text)
+    observing.observe("And now?")
+
+    following = registry.after(texts)
+
+    assert {entity.id: entity.salience for entity in following} == pytest.approx(
+        {entity.id: entity.salience for entity in observing}
+    )
+    assert following.resolve("John") == registry.resolve("John")
+    assert registry.active_count == 0
+
+
+def test_what_is_more_salient_in_a_registry_is_so_after_texts_too() -> None:
+    registry = a_registry()
+    registry.observe("John Smith is ill.")
+
+    assert registry.after(["Good."] * 30).salience("john-smith") == 1
+
+
 def test_active_are_those_that_the_dialogue_is_about() -> None:
     registry = a_registry(half_life=1)
 
@@ -378,6 +401,7 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
         (lambda registry: registry.update("nobody", description="x"), "there is no entity 'nobody': add it first"),
         (lambda registry: registry.mention("nobody"), "there is no entity 'nobody'"),
         (lambda registry: registry.update("maria", id="x"), r"can be changed, got \['id'\]"),
+        (lambda registry: registry.add("John"), "an Entity must be given, with its canonical_name, got 'John'"),
         (lambda registry: Entity(canonical_name=" \n"), "a name must be a text with a letter"),
         (
             lambda registry: Entity(canonical_name="A", aliases=cast(Any, "AB")),

@@ -261,6 +261,9 @@ async def test_what_cannot_be_done_is_told() -> None:
 
     with pytest.raises(StoreError, match="there is no document 'nothing' to update: index_document keeps a new one"):
         await base.update_document("nothing", a_document())
+    text: Any = "Paper is wood."
+    with pytest.raises(ConfigError, match="a Document must be given, with title and text, got 'Paper"):
+        await base.index_document(text)
     with pytest.raises(ConfigError, match="a document's text must be a text that is not empty, got ' '"):
         a_document(text=" ")
     with pytest.raises(ConfigError, match="date must be ISO 8601 such as 2026-03-02, got 'yesterday'"):

@@ -245,6 +245,13 @@ def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert "there is no project in" in done.stderr
 
 
+def test_a_project_without_lessons_is_told_where_they_would_be(tmp_path: Path) -> None:
+    done = brief("--project-root", str(tmp_path))
+
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert f"no lessons to tell: there are none in '{tmp_path / 'docs' / 'knowledge-bank'}'" in done.stderr
+
+
 def test_the_command_prints_json(project: Path) -> None:
     done = brief("--project-root", str(project), "--limit", "2", "--json")
 

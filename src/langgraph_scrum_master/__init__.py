@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         Searcher as Searcher,
     )
     from langgraph_scrum_master.middleware import (
+        PromptMiddleware as PromptMiddleware,
         ScrumMasterMiddleware as ScrumMasterMiddleware,
     )
     from langgraph_scrum_master.model import (
@@ -156,6 +157,7 @@ if TYPE_CHECKING:
         Detector as Detector,
         Embedder as Embedder,
         EntityLookup as EntityLookup,
+        Follows as Follows,
         Knowledge as Knowledge,
         MemoryStore as MemoryStore,
         Namespaced as Namespaced,
@@ -297,7 +299,7 @@ _HOMES = {
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
     "memory.searcher": ("Searcher",),
-    "middleware": ("ScrumMasterMiddleware",),
+    "middleware": ("PromptMiddleware", "ScrumMasterMiddleware"),
     "model": (
         "VALID_CONTEXT_SOURCES",
         "VALID_GAP_REASONS",
@@ -327,6 +329,7 @@ _HOMES = {
         "Detector",
         "Embedder",
         "EntityLookup",
+        "Follows",
         "Knowledge",
         "MemoryStore",
         "Namespaced",

@@ -26,6 +26,9 @@ Store: TypeAlias = Literal["local", "global"]
 Warn: TypeAlias = Callable[[str], object]
 """Is told what is not as it should be; whatever is told, the rest goes on."""
 
+BRIEFING = "session_briefing"
+"""What a message with lessons is called and marked with."""
+
 ENTRY_LEVEL = 3
 """Of the headings that entries stand under."""
 

@@ -1,15 +1,18 @@
-"""The scrum master inside an agent of `langchain.agents.create_agent`: context where its model is called."""
+"""Inside an agent of `langchain.agents.create_agent`, where its model is called: the scrum master, and prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
+from langgraph_scrum_master.blocking import wait_for
+from langgraph_scrum_master.doors.prompt_assembler import MAX_TOKENS, PromptAssembler, checked_tokens
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.observe.session import thread_of
 from langgraph_scrum_master.reader import Reader
 from langgraph_scrum_master.scrum_master import ScrumMaster
 from langgraph_scrum_master.shapes import items_of, text_of
@@ -20,7 +23,7 @@ from langgraph_scrum_master.tools import request_context
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 except ModuleNotFoundError:
-    raise ConfigError("ScrumMasterMiddleware needs 'langchain': install langgraph-scrum-master[agents]") from None
+    raise ConfigError("the middleware needs 'langchain': install langgraph-scrum-master[agents]") from None
 
 ASKED = frozenset(("clarification_requested", "explicit_flag"))
 """The gaps with which an agent may end its turn: it asks, or says what it lacks."""
@@ -125,13 +128,56 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         return Reader(agent=self._agent or _configured_name(), reasons=ASKED if self._go_on else NOBODY)
 
 
+class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Gives an agent's model, at each call, the prompt that an assembler makes of the dialogue; its state stays whole.
+
+    The thread is the session, and the agent's own system prompt joins the assembler's instructions. Put it first in
+    `middleware`: what others add then comes on top of it.
+    """
+
+    def __init__(self, assembler: PromptAssembler, max_tokens: int = MAX_TOKENS) -> None:
+        if not isinstance(assembler, PromptAssembler):
+            raise ConfigError(f"the assembler must be a PromptAssembler, got {assembler!r}")
+        super().__init__()
+        self._assembler = assembler
+        self._max_tokens = checked_tokens(max_tokens)
+
+    @property
+    def name(self) -> str:
+        """What it is called in traces."""
+        return "prompt_assembler"
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with the prompt."""
+        return handler(wait_for(self._prompted(request)))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Await the model with the prompt."""
+        return await handler(await self._prompted(request))
+
+    async def _prompted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        own = [] if request.system_message is None else [request.system_message]
+        given = [*own, *request.messages]
+        made: list[Any] = await self._assembler.afor_model(given, self._max_tokens, session_id=thread_of(_config()))
+        system = made.pop(0) if made and isinstance(made[0], SystemMessage) else None
+        return request.override(system_message=system, messages=made)
+
+
 def _configured_name() -> str:
+    metadata = _config().get("metadata") or {}
+    return text_of(metadata.get("lc_agent_name"))
+
+
+def _config() -> Mapping[str, Any]:
     try:
-        metadata = get_config().get("metadata") or {}
+        return get_config()
     # Outside of a graph.
     except RuntimeError:
-        return ""
-    return text_of(metadata.get("lc_agent_name"))
+        return {}
 
 
 def _has_ended(state: AgentStateWithContext) -> bool:

@@ -221,6 +221,15 @@ class EntityLookup(Protocol):
 
 
 @runtime_checkable
+class Follows(Protocol):
+    """What an `EntityLookup` may be as well, so that each dialogue has its own salience, whoever else is asking."""
+
+    def after(self, texts: Sequence[str]) -> EntityLookup:
+        """The lookup as it is where a dialogue has said these texts, oldest first; itself it stays as it is."""
+        ...
+
+
+@runtime_checkable
 class Knowledge(Protocol):
     """Finds pieces of documents.
 
@@ -235,6 +244,7 @@ class Knowledge(Protocol):
         ...
 
 
+@runtime_checkable
 class Summarizer(Protocol):
     """Says a conversation in fewer words.
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from langgraph_scrum_master.cli.settings import variables
-from langgraph_scrum_master.doors.session_briefing import Briefing, SessionBriefing
+from langgraph_scrum_master.doors.session_briefing import BANK, Briefing, SessionBriefing
 from langgraph_scrum_master.errors import ConfigError
 
 Root = Annotated[str, typer.Option(metavar="FOLDER", help="The project.")]
@@ -40,6 +40,8 @@ def brief(
     elif briefing.text:
         # As bytes: the terminal's encoding may lack a character.
         typer.echo(briefing.text.encode())
+    elif not briefing.warnings:
+        _warn(f"no lessons to tell: there are none in {str(Path(project_root, BANK))!r}, or briefings are switched off")
 
 
 def briefing_in(root: str, store: str | None = None, limit: str | None = None, weight: str | None = None) -> Briefing:

@@ -83,7 +83,19 @@ def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
 
     uri = f"{file.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
+        if not _is_store(connection):
+            raise DecodeError(
+                f"{str(file)!r} holds no store: give the file that a LangGraph SqliteStore was opened with"
+            )
         yield TurnRecords(SqliteStore(connection), namespace=namespace)
+
+
+def _is_store(connection: sqlite3.Connection) -> bool:
+    try:
+        return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'store'").fetchone())
+    # No database at all, or one that is locked or damaged.
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _row(kept: TurnRecords, session: str, turn: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from langgraph_scrum_master.config import TokenBudget
 from langgraph_scrum_master.dialogue import ContextContent, FormattedHistory, SystemPrompt
 from langgraph_scrum_master.doors.chat import chat_messages, cost
 from langgraph_scrum_master.errors import CannotCompressError
@@ -58,6 +59,26 @@ class Assembly(NamedTuple):
                 break
             content = less(content, over, self.count)
         return content
+
+    def with_more_system(
+        self, content: ContextContent, system: SystemPrompt, budget: TokenBudget
+    ) -> tuple[ContextContent, TokenBudget]:
+        """The content with as much of the system prompt as fits in what is left of the query's reserve."""
+        reserve = budget["query"] - self.count(self.asked.query)
+        left = min(reserve, self.max_tokens - self.size(content))
+        if left <= 0 or content.system == system:
+            return content, budget
+        room = content.tokens(self.count)["system"] + left
+        # What goes around it may cost some of that.
+        for _ in range(3):
+            longer = replace(content, system=truncate_system(system, room, self.count))
+            told = longer.tokens(self.count)["system"]
+            if (over := self.size(longer) - self.max_tokens) <= 0:
+                more = max(0, told - budget["system"])
+                moved = {"system": budget["system"] + more, "query": budget["query"] - more}
+                return longer, TokenBudget(**dict(budget) | moved)
+            room = max(0, told - over)
+        return content, budget
 
 
 def _last_turns(content: ContextContent, over: int, count: TokenCounter) -> ContextContent:

@@ -31,13 +31,13 @@ from langgraph_scrum_master.fit.history import MARGIN, format_history, format_tu
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.observe.health import iso
-from langgraph_scrum_master.observe.session import UNKNOWN, asked_at, read_session
+from langgraph_scrum_master.observe.session import UNKNOWN, divided, read_session, thread_of
 from langgraph_scrum_master.pipeline import OPENING, opened
-from langgraph_scrum_master.protocols import Clock, EntityLookup, Knowledge, Summarizer, TokenCounter
+from langgraph_scrum_master.protocols import Clock, EntityLookup, Follows, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.record.dialogue import turn_record
 from langgraph_scrum_master.render.prompt import prompt_text
 from langgraph_scrum_master.render.system import system_prompt
-from langgraph_scrum_master.shapes import content_text, dict_of, items_of, read, text_of
+from langgraph_scrum_master.shapes import content_text, items_of, read, text_of
 from langgraph_scrum_master.summarize import DEADLINE, ExtractiveSummarizer, summarized
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -96,6 +96,14 @@ class PromptAssembler:
     ) -> None:
         if place not in get_args(Place):
             raise ConfigError(f"place must be one of {get_args(Place)}, got {place!r}")
+        _refuse_others(instructions=(instructions, str), history=(history, HistoryConfig))
+        _refuse_others(
+            personality=(personality, AgentPersonality, None), preferences=(preferences, UserPreferences, None)
+        )
+        _refuse_others(entities=(entities, EntityLookup, None), knowledge=(knowledge, Knowledge, None))
+        _refuse_others(summarizer=(summarizer, Summarizer, None))
+        if not deadline > 0:
+            raise ConfigError(f"deadline must be a number of seconds above 0, got {deadline!r}")
         self._instructions = instructions
         self._personality = personality
         self._preferences = preferences
@@ -131,48 +139,59 @@ class PromptAssembler:
         """What each section of the prompt may take, before it is known what one leaves to another."""
         assembly = self._assembly(_asked(query), max_tokens)
         given = await off_loop(read_session, session)
-        turns, found = _before(query, given.turns), await self._found(query)
+        turns = _before(query, given.turns)
+        found = await self._found(query, turns)
         return budgeted(
             self._strategy, self._demand(assembly, turns, self._draft(given.instructions, found), found.active)
         )
 
-    def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
-        """A `pre_model_hook` for LangGraph's ready-made agents.
+    def for_model(
+        self, messages: Sequence[Any], max_tokens: int = MAX_TOKENS, *, session_id: str = UNKNOWN
+    ) -> list[BaseMessage]:
+        """What a model gets in the place of all messages of a dialogue, from code that cannot await."""
+        return wait_for(self.afor_model(messages, max_tokens, session_id=session_id))
 
-        The last message of a person is the user's turn, the thread is the session; the steps since are kept, results of
-        tools cut where they must be. If it fails the model gets the messages as they are, and the failure is logged.
+    async def afor_model(
+        self, messages: Sequence[Any], max_tokens: int = MAX_TOKENS, *, session_id: str = UNKNOWN
+    ) -> list[BaseMessage]:
+        """What a model gets in the place of all messages of a dialogue.
+
+        The last message of a person is the user's turn; the steps since are kept, results of tools cut where they must
+        be. If it fails these are the messages as they are, and the failure is logged.
         """
-
-        async def assembled(state: object, config: RunnableConfig) -> dict[str, Any]:
-            return {"llm_input_messages": await self._hooked(state, config, max_tokens)}
-
-        return runnable(assembled)
-
-    async def _hooked(self, state: object, config: RunnableConfig, max_tokens: int) -> list[BaseMessage]:
-        given = items_of(read(state, "messages"))
-        place = asked_at(given)
-        if place is None:
-            return list(given)
+        checked_tokens(max_tokens)
         try:
-            message, *after = messages_of(given[place:])
+            before, asked, after = divided(messages)
+            if asked is None:
+                return list(messages)
+            message, *since = messages_of([asked, *after])
             query = content_text(message.content)
             count = reliable(self._count_tokens)
-            kept = shortened(after, (max_tokens - count(query)) // 2, count)
-            thread = dict_of(config.get("configurable")).get("thread_id")
-            session = await off_loop(read_session, list(given[:place]), str(thread) if thread else UNKNOWN)
-            asked = Asked(query, message, kept, text_of(message.id))
-            return (await self._assembled(asked, session, max_tokens)).messages
+            kept = shortened(since, (max_tokens - count(query)) // 2, count)
+            session = await off_loop(read_session, before, session_id)
+            turn = Asked(query, message, kept, text_of(message.id))
+            return (await self._assembled(turn, session, max_tokens)).messages
         # The host's agent goes on without us.
         except Exception as error:
             if steers_the_graph(error):
                 raise
             logger.error("prompt.failed", error=f"{type(error).__name__}: {error}")
-            return list(given)
+            return list(messages)
+
+    def hook(self, max_tokens: int = MAX_TOKENS) -> Runnable[Any, dict[str, Any]]:
+        """A `pre_model_hook` for LangGraph's ready-made agents: `afor_model`, with the thread as the session."""
+        checked_tokens(max_tokens)
+
+        async def assembled(state: object, config: RunnableConfig) -> dict[str, Any]:
+            given = items_of(read(state, "messages"))
+            return {"llm_input_messages": await self.afor_model(given, max_tokens, session_id=thread_of(config))}
+
+        return runnable(assembled)
 
     async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
         assembly = self._assembly(asked, max_tokens)
         turns = _before(asked.query, session.turns)
-        found = await self._found(asked.query)
+        found = await self._found(asked.query, turns)
         content, budget = await self._content(assembly, session.instructions, turns, found)
         prompt = AssembledPrompt(
             session_id=session.id,
@@ -198,12 +217,12 @@ class PromptAssembler:
         return prompt
 
     def _assembly(self, asked: Asked, max_tokens: int) -> Assembly:
-        if max_tokens < 1:
-            raise ConfigError(f"max_tokens must be 1 or more, got {max_tokens!r}")
+        checked_tokens(max_tokens)
         count = reliable(self._count_tokens)
 
         async def summarize(text: str, room: int) -> str:
-            return await summarized(self._summarizer, text, room, asked.query, deadline=self._deadline, count=count)
+            most = min(room, self._history.max_summary_tokens)
+            return await summarized(self._summarizer, text, most, asked.query, deadline=self._deadline, count=count)
 
         assembly = Assembly(asked, max_tokens, self._place == "system", count, summarize)
         if (least := assembly.size(ContextContent())) > max_tokens:
@@ -224,7 +243,8 @@ class PromptAssembler:
         budget = spilled(budget, chosen.tokens(assembly.count), demand.wanted["system"])
         history = await format_history(turns, budget["history"], assembly.summarize, assembly.count, self._history)
         content = replace(chosen, system=draft.system, history=history)
-        return await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count)), budget
+        content = await assembly.fitted(await handle_overflow(content, budget, assembly.summarize, assembly.count))
+        return assembly.with_more_system(content, draft.system, budget)
 
     def _draft(self, instructions: str, found: _Found) -> ContextContent:
         """All that there is to tell but the history, however long it is."""
@@ -248,7 +268,7 @@ class PromptAssembler:
             wanted=draft.tokens(assembly.count) | {"history": recent + MARGIN + summary if turns else 0},
         )
 
-    async def _found(self, query: str) -> _Found:
+    async def _found(self, query: str, turns: Sequence[DialogueTurn]) -> _Found:
         if not query.strip():
             return _Found()
         failures: list[SourceFailure] = []
@@ -264,12 +284,11 @@ class PromptAssembler:
 
         found = _Found()
         if self._entities is not None:
-            found = await tried("entities", off_loop(_looked_up, self._entities, query), found)
+            found = await tried("entities", off_loop(_looked_up, self._entities, query, turns), found)
         if self._knowledge is not None:
             await opened(self._knowledge, OPENING * self._deadline)
-            chunks = await tried("knowledge", self._knowledge.retrieve(query, found.resolved), ())
-            chosen = chunks if isinstance(chunks, RetrievedChunks) else RetrievedChunks(chunks)
-            found = found._replace(chunks=chosen)
+            chunks = await tried("knowledge", _retrieved(self._knowledge, query, found.resolved), found.chunks)
+            found = found._replace(chunks=chunks)
         return found._replace(failures=tuple(failures))
 
     async def _keep(self, prompt: AssembledPrompt, count: TokenCounter) -> None:
@@ -284,13 +303,35 @@ class PromptAssembler:
             logger.error("recorder.failed", turn_id=prompt.turn_id, error=f"{type(error).__name__}: {error}")
 
 
-def _looked_up(lookup: EntityLookup, query: str) -> _Found:
+def checked_tokens(value: object) -> int:
+    """The value, if it is a number of tokens."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ConfigError(f"max_tokens must be a whole number, 1 or more, got {value!r}")
+    return value
+
+
+def _refuse_others(**given: tuple[object, *tuple[type | None, ...]]) -> None:
+    """Refuse an option that is none of what it may be."""
+    for name, (value, *kinds) in given.items():
+        if not any(value is None if kind is None else isinstance(value, kind) for kind in kinds):
+            expected = " or ".join("None" if kind is None else kind.__name__ for kind in kinds)
+            raise ConfigError(f"{name} must be {expected}, got {value!r}")
+
+
+def _looked_up(lookup: EntityLookup, query: str, turns: Sequence[DialogueTurn]) -> _Found:
+    if isinstance(lookup, Follows):
+        lookup = lookup.after([turn.said for turn in turns if turn.role in ("user", "assistant")])
     resolved = lookup.resolve(query)
     return _Found(resolved, lookup.contexts(resolved), lookup.active_count)
 
 
+async def _retrieved(knowledge: Knowledge, query: str, resolved: Sequence[ResolvedEntity]) -> RetrievedChunks:
+    chunks = await knowledge.retrieve(query, resolved)
+    return chunks if isinstance(chunks, RetrievedChunks) else RetrievedChunks(chunks)
+
+
 def _asked(query: str, turn_id: str = "") -> Asked:
-    if not query.strip():
+    if not text_of(query).strip():
         raise ConfigError(f"query must be a text that is not empty, got {query!r}")
     return Asked(query, user_message(query), turn_id=turn_id)
 

@@ -19,7 +19,7 @@ from langgraph_scrum_master.doors.briefing_settings import (
     lenient_settings,
 )
 from langgraph_scrum_master.errors import GraphError
-from langgraph_scrum_master.lessons import Lesson, Warn, deduplicate, read_bank
+from langgraph_scrum_master.lessons import BRIEFING, Lesson, Warn, deduplicate, read_bank
 from langgraph_scrum_master.query.workspace import collect_context_signals
 from langgraph_scrum_master.rank.balance import RELEVANCE_WEIGHT, select_entries
 from langgraph_scrum_master.rank.matching import build_fts_index, match_query
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
     from langgraph_scrum_master.protocols import Clock
-
-NAME = "session_briefing"
 
 BANK = Path("docs", "knowledge-bank")
 """Where a project keeps its lessons."""
@@ -225,7 +223,7 @@ class SessionBriefing:
 
 
 def _is_briefed(state: object) -> bool:
-    return any(read(message, "id") == NAME for message in items_of(unwrapped(state)[0].get("messages")))
+    return any(read(message, "id") == BRIEFING for message in items_of(unwrapped(state)[0].get("messages")))
 
 
 def _logged(briefing: Briefing) -> dict[str, Any]:
@@ -240,8 +238,8 @@ def _logged(briefing: Briefing) -> dict[str, Any]:
         relevance_active=briefing.relevance_active,
     )
     # As plain data, which any framework's reducer takes.
-    marks = {"lc_source": NAME}
-    message = {"role": "user", "content": briefing.text, "name": NAME, "id": NAME, "additional_kwargs": marks}
+    marks = {"lc_source": BRIEFING}
+    message = {"role": "user", "content": briefing.text, "name": BRIEFING, "id": BRIEFING, "additional_kwargs": marks}
     return {"messages": [message]}
 
 
@@ -252,6 +250,6 @@ def _failed(error: Exception) -> dict[str, Any]:
 
 def _logger() -> Any:
     # Late: the command line does without it.
-    import structlog
+    from langgraph_scrum_master.logs import logger
 
-    return structlog.get_logger("langgraph_scrum_master")
+    return logger

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import ceil, log2
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -69,6 +70,9 @@ class EntityRegistry:
 
     def add(self, entity: Entity) -> Entity:
         """Take in an entity; its id must be new, unless it is the same entity again."""
+        given: object = entity
+        if not isinstance(given, Entity):
+            raise ConfigError(f"an Entity must be given, with its canonical_name, got {given!r:.80}")
         with self._lock:
             known = self._entities.get(entity.id)
             if known is not None and replace(known, salience=entity.salience) != entity:
@@ -112,6 +116,21 @@ class EntityRegistry:
             for each in found:
                 self.mention(each.entity_id, each.confidence)
             return found
+
+    def after(self, texts: Sequence[str]) -> EntityRegistry:
+        """The registry as it is where a dialogue has said these texts, oldest first, before its next turn.
+
+        What they name is as salient as if they had been observed, or as it is here if that is more. This one stays as
+        it is, so that many dialogues can share it.
+        """
+        with self._lock:
+            following = EntityRegistry(self, config=self._config)
+            following._names = names = self._found_names()
+        lasting = ceil(self._config.half_life * log2(1 / ACTIVE))
+        for age, text in enumerate(reversed(texts[-lasting:]), 1):
+            for entity_id, confidence, _ in names.find(text):
+                following.mention(entity_id, confidence * 0.5 ** (age / self._config.half_life))
+        return following
 
     async def aobserve(self, text: str, deadline: float = 5.0) -> Sequence[ResolvedEntity]:
         """The same, after the model, if there is one, has named entities of the text that were not known.

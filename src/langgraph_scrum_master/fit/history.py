@@ -72,15 +72,33 @@ def prepared(turns: Sequence[DialogueTurn]) -> str:
 async def compress_history(
     history: FormattedHistory, max_tokens: int, summarize: Summarize, count: TokenCounter
 ) -> FormattedHistory:
-    """The history, compressed no more than needed to fit; in the end as many of the last turns as do."""
+    """The history, compressed no more than needed to fit; in the end as many of the last turns as do.
+
+    What room there is then goes to the summary of the others.
+    """
     if count(history.text) <= max_tokens:
         return history
     shorter = history
     for level in LEVELS[:-1]:
         shorter = await shorten_history(shorter, level, summarize, count)
         if count(shorter.text) <= max_tokens:
-            return shorter
-    return keep_last_turns(history, max_tokens, count)
+            return await _summed_up(shorter, max_tokens, summarize, count)
+    for_others = max_tokens // 4 if len(history.turns) > 1 else 0
+    last = keep_last_turns(history, max_tokens - (for_others if for_others > MARGIN else 0), count)
+    return await _summed_up(last, max_tokens, summarize, count)
+
+
+async def _summed_up(
+    history: FormattedHistory, max_tokens: int, summarize: Summarize, count: TokenCounter
+) -> FormattedHistory:
+    """The history with a summary of all that it does not tell word for word, as long as it may be; or as it is."""
+    if not history.recent_turns or not (older := _older(history, len(history.recent_turns))):
+        return history
+    room = max_tokens - count(replace(history, summary="…").text)
+    if room <= max(MARGIN, count(history.summary)):
+        return history
+    longer = replace(history, summary=await summarize(older, room))
+    return longer if count(longer.text) <= max_tokens else history
 
 
 async def shorten_history(

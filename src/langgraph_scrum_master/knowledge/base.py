@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue import ResolvedEntity, RetrievedChunks
-from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.errors import ConfigError, StoreError
 from langgraph_scrum_master.knowledge.boosts import boosted
 from langgraph_scrum_master.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.knowledge.rerank import reranked
@@ -54,11 +54,13 @@ class KnowledgeBase:
 
     async def index_document(self, document: Document) -> str:
         """Keep a document, in the place of the one with its id if there is one; gives the id."""
+        _refuse_other(document)
         async with self._one_writer():
             return await self._keep(document)
 
     async def update_document(self, doc_id: str, document: Document) -> None:
         """Keep this in the place of the document with that id, which must be there."""
+        _refuse_other(document)
         async with self._one_writer():
             if await self._pieces_of(doc_id) is None:
                 raise StoreError(f"there is no document {doc_id!r} to update: index_document keeps a new one")
@@ -133,3 +135,8 @@ class KnowledgeBase:
     def _one_writer(self) -> asyncio.Lock:
         """A document that is written by two at once would be a mixture of both."""
         return self._writing.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+
+
+def _refuse_other(given: object) -> None:
+    if not isinstance(given, Document):
+        raise ConfigError(f"a Document must be given, with title and text, got {given!r:.80}")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from langgraph_scrum_master.dialogue import DialogueSession, DialogueTurn, Role
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.lessons import BRIEFING
 from langgraph_scrum_master.model import Turn, TurnKind
 from langgraph_scrum_master.observe.health import iso
 from langgraph_scrum_master.observe.turns import SYNTHETIC, UNNAMED, read_turn
-from langgraph_scrum_master.shapes import items_of, read, text_of
+from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of
 
 UNKNOWN = "default"
 """The session of messages that come without one."""
 
-SUMMARY = "summarization"
-"""How LangChain marks a message that stands for the turns that it summed up: it is kept as what was said."""
+KEPT = frozenset(("summarization", BRIEFING))
+"""Marks of messages that are told though nobody said them: LangChain's for turns that it summed up, and a briefing."""
 
 _ROLES: dict[TurnKind, Role] = {"human": "user", "agent": "assistant", "tool": "tool", "system": "system"}
 
@@ -44,10 +46,30 @@ def read_dialogue(messages: object) -> list[DialogueTurn]:
     return [turn for turn in found if turn is not None and turn.said.strip()]
 
 
-def asked_at(messages: Sequence[object]) -> int | None:
-    """The place of the last message that a person wrote."""
+def divided(messages: Sequence[object]) -> tuple[list[object], object | None, list[object]]:
+    """What was said before the last message that a person wrote, that message if there is one, and what came since.
+
+    A briefing counts as said before, wherever it stands.
+    """
     places = range(len(messages) - 1, -1, -1)
-    return next((i for i in places if (turn := read_turn(messages[i], 0)) and turn.kind == "human"), None)
+    place = next((i for i in places if (turn := read_turn(messages[i], 0)) and turn.kind == "human"), None)
+    if place is None:
+        return list(messages), None, []
+    since = messages[place + 1 :]
+    briefings = [message for message in since if _mark(message) == BRIEFING]
+    others = [message for message in since if _mark(message) != BRIEFING]
+    return [*messages[:place], *briefings], messages[place], others
+
+
+def thread_of(config: Mapping[str, Any]) -> str:
+    """The session of a run: its thread."""
+    thread = dict_of(config.get("configurable")).get("thread_id")
+    return str(thread) if thread else UNKNOWN
+
+
+def _mark(message: object) -> str:
+    turn = read_turn(message, 0, synthetic=True)
+    return text_of(turn.marks.get(SYNTHETIC)) if turn else ""
 
 
 def _opening(messages: Sequence[object]) -> list[Turn]:
@@ -65,7 +87,7 @@ def _dialogue_turn(message: object) -> DialogueTurn | None:
         return message
     # As if at the first place: there, a person with a name is not taken for an agent.
     turn = read_turn(message, 0, synthetic=True)
-    if turn is None or turn.marks.get(SYNTHETIC, SUMMARY) != SUMMARY:
+    if turn is None or (SYNTHETIC in turn.marks and text_of(turn.marks[SYNTHETIC]) not in KEPT):
         return None
     role: Role = "system" if SYNTHETIC in turn.marks else _ROLES[turn.kind]
     unnamed = role == "system" or turn.agent in (UNNAMED, "user", turn.kind)
@@ -75,7 +97,9 @@ def _dialogue_turn(message: object) -> DialogueTurn | None:
         turn_id=turn.id,
         speaker=role if unnamed else turn.agent,
         text=turn.text if spoken else f"(calls {calls})" if calls else "",
+        corrected_text=text_of(turn.marks.get("corrected_text")),
         timestamp=iso(turn.time) if turn.time is not None else "",
+        speech_act=text_of(turn.marks.get("speech_act")),
         # A call without a word is nothing that was said.
         role=role if spoken else "tool",
     )
