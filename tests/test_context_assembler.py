@@ -414,6 +414,15 @@ def test_cut_code_is_closed_and_points_to_its_place() -> None:
     assert short.content.endswith("*(truncated, see full at a.py:7)*")
 
 
+def test_backticks_inside_a_line_open_no_block_that_would_be_closed() -> None:
+    item = ContextItem(source="memory", content="**Memory**: Run ```sh make ." + " Then look at it." * 60, relevance=1)
+
+    short = capped(item, 50, estimate_tokens)
+
+    assert short is not None
+    assert "\n```" not in short.content
+
+
 async def test_a_budget_for_nearly_nothing_still_says_one_thing_of_each_source_and_tells(
     logged: list[dict[str, Any]],
 ) -> None:
@@ -509,14 +518,25 @@ async def test_a_premortem_asks_all_axes_and_filters_them_by_domain_and_strategy
 
 
 async def test_a_premortem_of_a_strategy_begins_with_its_failures() -> None:
-    outcomes = {"well": "confirmed", "badly": "falsified"}
     searcher = await a_searcher(
-        experiences=[resolved(name, outcome, domain="feature") for name, outcome in outcomes.items()]
+        experiences=[
+            resolved("well", "confirmed", domain="feature", action="Used the strategy", confidence_tier="gold"),
+            resolved("badly", "falsified", domain="feature", confidence_tier="bronze"),
+        ]
     )
 
     context = await ContextAssembler(searcher).get_premortem_context("debugging", "ask-user")
 
     assert re.findall(r"Goal of (\w+)", context.markdown) == ["badly", "well"]
+
+
+async def test_a_premortem_says_why_a_failure_came_about() -> None:
+    why = {"root_cause": "The clock was wrong", "root_cause_category": "timing-issue"}
+    searcher = await a_searcher(experiences=[resolved("failed", "falsified", **why)])
+
+    context = await ContextAssembler(searcher).get_premortem_context("debugging")
+
+    assert "\n- **Root cause**: timing-issue - The clock was wrong\n" in context.markdown
 
 
 async def test_a_premortem_keeps_to_its_domain_and_shows_each_experience_once() -> None:

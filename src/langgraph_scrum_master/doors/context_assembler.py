@@ -27,6 +27,7 @@ from langgraph_scrum_master.render.learned import (
     code_item,
     commit_item,
     experience_item,
+    explained_item,
     memory_item,
     value_item,
 )
@@ -41,6 +42,9 @@ PATIENCE = 0.05
 
 PRINCIPLES = 5
 """Values that a premortem shows."""
+
+FAILED = 2
+"""What a failure ranks above all that went well."""
 
 _SOURCES = {"memories": "memory", "code": "code", "experiences": "experience", "values": "value", "commits": "commit"}
 
@@ -153,14 +157,17 @@ class ContextAssembler:
         async def failures() -> list[ContextItem]:
             query = f"failures and issues in {domain}"
             found = await search(query, domain=domain, outcome="falsified", limit=limit)
-            return [experience_item(*each) for each in found]
+            return [explained_item(*each) for each in found]
 
         async def performance() -> list[ContextItem]:
             query = f"outcomes using {strategy} strategy"
             found = await search(query, axis="strategy", strategy=strategy, limit=limit)
+            items = [aspect_item("strategy", *each) for each in found]
             # Failures first: they are what a premortem is for.
-            ordered = sorted(found, key=lambda each: each[0].outcome_status != "falsified")
-            return [aspect_item("strategy", *each) for each in ordered]
+            return [
+                replace(item, rank=item.rank + FAILED * (item.metadata["outcome_status"] == "falsified"))
+                for item in items
+            ]
 
         async def surprises() -> list[ContextItem]:
             found = await search(f"unexpected outcomes in {domain}", axis="surprise", domain=domain, limit=limit)
