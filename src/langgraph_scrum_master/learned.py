@@ -15,20 +15,10 @@ from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import Memory, MemoryResult
 from langgraph_scrum_master.model import clamp, digest, freeze, utc_now
+from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
 
-Domain: TypeAlias = Literal[
-    "debugging",
-    "refactoring",
-    "feature",
-    "testing",
-    "configuration",
-    "documentation",
-    "performance",
-    "security",
-    "integration",
-]
 Strategy: TypeAlias = Literal[
     "systematic-elimination",
     "trial-and-error",

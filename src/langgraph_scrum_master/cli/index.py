@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.index import IndexReport
@@ -37,7 +38,8 @@ def code(
     """
     from langgraph_scrum_master.index import index_code
 
-    _run(index_code, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_code, memory, root, kept="Units", looked_at="files", as_json=as_json)
 
 
 @index.command()
@@ -51,7 +53,8 @@ def commits(
     """Keep the commits of a git repository."""
     from langgraph_scrum_master.index import index_commits
 
-    _run(index_commits, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_commits, memory, root, kept="Commits", looked_at="commits", as_json=as_json)
 
 
 @index.command()
@@ -65,7 +68,8 @@ def docs(
     """Keep the sections of a project's documents, ADRs among them."""
     from langgraph_scrum_master.index import index_documents
 
-    _run(index_documents, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_documents, memory, root, kept="Sections", looked_at="files", as_json=as_json)
 
 
 @index.command()
@@ -78,12 +82,16 @@ def values(
     """
     from langgraph_scrum_master.index import index_values
 
-    _run(index_values, opened(folder, namespace, embedder), as_json=as_json)
+    memory = opened(folder, namespace, embedder)
+    _run(index_values, memory, kept="Values", looked_at="values", as_json=as_json)
 
 
-def _run(work: Callable[..., Awaitable[IndexReport]], *arguments: object, as_json: bool) -> None:
+def _run(
+    work: Callable[..., Awaitable[IndexReport]], *arguments: object, kept: str, looked_at: str, as_json: bool
+) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("Indexing", total=None)
 
         async def told() -> IndexReport:
@@ -95,16 +103,19 @@ def _run(work: Callable[..., Awaitable[IndexReport]], *arguments: object, as_jso
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        _tell(report)
+        for line in _told(report, kept, looked_at):
+            typer.echo(line)
 
 
-def _tell(report: IndexReport) -> None:
-    console = Console(markup=False, highlight=False)
-    console.print(f"Written: {report.written}, removed: {report.removed}, unchanged: {report.unchanged}.")
-    for path, why in list(report.skipped.items())[:_SHOWN]:
-        console.print(f"Skipped {path}: {why}")
-    if len(report.skipped) > _SHOWN:
-        console.print(f"Skipped {len(report.skipped) - _SHOWN} more; --json names them all.")
+def _told(report: IndexReport, kept: str, looked_at: str) -> Iterator[str]:
+    skipped = len(report.skipped)
+    yield (
+        f"{kept} written: {report.written}, removed: {report.removed}; "
+        f"{looked_at} unchanged: {report.unchanged}, skipped: {skipped}."
+    )
+    yield from (f"Skipped {path}: {why}" for path, why in list(report.skipped.items())[:_SHOWN])
+    if skipped > _SHOWN:
+        yield f"Skipped {skipped - _SHOWN} more; --json names them all."
 
 
 def remember(
@@ -129,7 +140,7 @@ def remember(
 
 def premortem(
     folder: Folder,
-    domain: Annotated[str, typer.Argument(help="Such as debugging, feature or testing.")],
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=f"One of {', '.join(DOMAINS)}.")],
     strategy: Annotated[str | None, typer.Option(help="Such as read-the-error.")] = None,
     max_tokens: Annotated[int, typer.Option(help="How long it may be.")] = 1500,
     namespace: Namespace = "default",

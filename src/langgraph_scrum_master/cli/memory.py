@@ -27,7 +27,14 @@ PLACE = Path(".scrum-master", "memory")
 
 Folder = Annotated[
     Path,
-    typer.Option("--memory", "-m", metavar="FOLDER", default_factory=lambda: PLACE, help=f"The memory; else {PLACE}."),
+    typer.Option(
+        "--memory",
+        "-m",
+        metavar="FOLDER",
+        default_factory=lambda: PLACE,
+        show_default=False,
+        help=f"The memory; else {PLACE}.",
+    ),
 ]
 Namespace = Annotated[str, typer.Option(help="Whose memory.")]
 Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]

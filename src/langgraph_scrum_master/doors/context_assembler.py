@@ -14,7 +14,7 @@ from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ConfigError, InvalidContextTypeError
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.assembled import capped, distinct_items, within
-from langgraph_scrum_master.learned import ContextItem, Domain, Strategy, one_of
+from langgraph_scrum_master.learned import ContextItem, Strategy, one_of
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.model import SourceFailure, freeze
@@ -32,6 +32,7 @@ from langgraph_scrum_master.render.learned import (
     value_item,
 )
 from langgraph_scrum_master.retrieve import why_failed
+from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}

@@ -19,7 +19,6 @@ from langgraph_scrum_master.errors import ScrumMasterError, StoreError
 from langgraph_scrum_master.learned import (
     Axis,
     ContextItem,
-    Domain,
     Experience,
     MemoryCategory,
     OutcomeStatus,
@@ -31,6 +30,7 @@ from langgraph_scrum_master.memory.records import RecordMemory
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.render.framed import enclosed
 from langgraph_scrum_master.render.learned import aspect_item, code_item, commit_item, memory_item, value_item
+from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.sanitize import as_data
 
 P = ParamSpec("P")

@@ -78,13 +78,15 @@ def within(items: Items, weights: Mapping[str, int], tokens: int, count: TokenCo
     cost = {id(item): count(item.content) + 2 for each in items.values() for item in each}
     wanted = {name: sum(cost[id(item)] for item in each) for name, each in items.items()}
     budget = shares(wanted, weights, tokens)
+    found = sum(weights[name] for name, each in items.items() if each)
     chosen: dict[str, list[ContextItem]] = {}
     rest: list[tuple[str, ContextItem]] = []
     left = tokens
     for name, each in items.items():
         room, chosen[name] = min(budget[name], left), []
-        # What it would have had if all others had taken their share is the least that an item may have a quarter of.
-        cap = int(max(budget[name], tokens * weights[name] // sum(weights.values())) * MAX_ITEM_FRACTION)
+        # What it would have had if all that found anything had taken their share is the least that an item may have a
+        # quarter of.
+        cap = int(max(budget[name], tokens * weights[name] // found) * MAX_ITEM_FRACTION)
         for item in each:
             most = min(cap, room - 2)
             short = capped(item, most, count) if most >= min(cap * LEAST, count(item.content)) else None

@@ -11,7 +11,6 @@ from langgraph_scrum_master.learned import (
     Axis,
     CodeUnit,
     Commit,
-    Domain,
     Experience,
     MemoryCategory,
     OutcomeStatus,
@@ -23,6 +22,7 @@ from langgraph_scrum_master.learned import (
 )
 from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
 
