@@ -402,6 +402,27 @@ async def test_no_item_takes_more_than_a_quarter_and_a_cut_one_says_where_the_re
         assert item.content.endswith(f"...\n\n*(truncated, full experience ID: {item.metadata['id']})*")
 
 
+async def test_what_has_nothing_to_do_with_the_query_is_left_out() -> None:
+    searcher = await a_searcher()
+
+    silent = await ContextAssembler(searcher).assemble_context("zebra quantum flux capacitor", ALL)
+    told = await ContextAssembler(searcher, min_relevance=0).assemble_context("zebra quantum flux capacitor", ALL)
+
+    assert (silent.markdown, silent.items) == ("", ())
+    assert told.items
+
+
+@pytest.mark.parametrize("kind", ["memories", "code", "commits", "values", "experiences"])
+@pytest.mark.parametrize(
+    ("query", "limit", "told"), [(" ", 5, "query must be a text"), ("cache", 0, "limit must be 1 or more, got 0")]
+)
+async def test_no_search_takes_an_empty_query_or_no_limit(kind: str, query: str, limit: int, told: str) -> None:
+    search = getattr(Searcher(ChromaMemory()), f"search_{kind}")
+
+    with pytest.raises(ConfigError, match=told):
+        await search(query, limit=limit)
+
+
 def test_cut_code_is_closed_and_points_to_its_place() -> None:
     content = "**function** `f` in `a.py:7`\n```python\ndef f():\n" + "It does many things. " * 60 + "\n```"
     item = ContextItem(source="code", content=content, relevance=1, pointer="*(truncated, see full at a.py:7)*")

@@ -418,8 +418,13 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
 
     (kept,) = json.loads(scrum_master("experience", "list", "-m", folder, "--json"))
     warned = scrum_master("premortem", "-m", folder, "debugging")
+    served = json.loads(scrum_master("assemble", "-m", folder, "How is a refund given?", "--among", "code", "--json"))
+    nothing = scrum_master("assemble", "-m", folder, "zebra quantum flux capacitor")
 
     assert written == [UNITS, 50, 6]
+    assert "`refund`" in served["markdown"]
+    assert served["sources_used"].keys() == {"code"}
+    assert nothing == "Nothing was learned there yet.\n"
     assert told == "Units written: 0, removed: 0; files unchanged: 6, skipped: 0.\n"
     assert kept == ended
     assert (kept["action"], kept["iteration_count"], kept["outcome_status"], kept["confidence_tier"]) == (

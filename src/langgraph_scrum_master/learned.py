@@ -59,6 +59,15 @@ def one_of(name: str, value: str, valid: object) -> str:
     return value
 
 
+def refuse_bad(query: str, **counts: int) -> None:
+    """Raise `ConfigError` if the query says nothing, or a count is below 1."""
+    if not query.strip():
+        raise ConfigError(f"query must be a text that is not empty, got {query!r}")
+    for name, value in counts.items():
+        if value < 1:
+            raise ConfigError(f"{name} must be 1 or more, got {value!r}")
+
+
 def noted(
     text: str,
     category: MemoryCategory | str = "fact",

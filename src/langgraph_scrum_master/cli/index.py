@@ -1,4 +1,4 @@
-"""`scrum-master index`, `remember` and `premortem`"""
+"""`scrum-master index`, `remember`, `assemble` and `premortem`"""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespac
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.doors.context_assembler import ContextAssembler, FormattedContext
     from langgraph_scrum_master.index import IndexReport
 
 index = typer.Typer(no_args_is_help=True, help="Fill a memory from a project; only what changed is written.")
@@ -138,6 +139,26 @@ def remember(
     typer.echo(kept.key)
 
 
+def assemble(
+    folder: Folder,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a task.")],
+    among: Annotated[
+        list[str] | None,
+        typer.Option(help="memories, code, experiences, values or commits; may be given several times, else all."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="How many of each at most.")] = 20,
+    max_tokens: Annotated[int, typer.Option(help="How long it may be.")] = 2000,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Show all that serves a question or a task, as Markdown."""
+    from langgraph_scrum_master.doors.context_assembler import WEIGHTS
+
+    assembler = _assembler(folder, namespace, embedder)
+    _show(asyncio.run(assembler.assemble_context(query, among or list(WEIGHTS), limit, max_tokens)), as_json)
+
+
 def premortem(
     folder: Folder,
     domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=f"One of {', '.join(DOMAINS)}.")],
@@ -148,9 +169,16 @@ def premortem(
     as_json: AsJson = False,
 ) -> None:
     """Tell what went wrong before in a domain."""
+    assembler = _assembler(folder, namespace, embedder)
+    _show(asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens)), as_json)
+
+
+def _assembler(folder: Path, namespace: str, embedder: str) -> ContextAssembler:
     from langgraph_scrum_master.doors.context_assembler import ContextAssembler
     from langgraph_scrum_master.memory.searcher import Searcher
 
-    assembler = ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
-    found = asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens))
+    return ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
+
+
+def _show(found: FormattedContext, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.markdown or "Nothing was learned there yet.")
