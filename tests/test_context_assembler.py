@@ -572,6 +572,17 @@ async def test_a_premortem_keeps_to_its_domain_and_shows_each_experience_once() 
     assert other.sources_used.keys() <= {"value"}
 
 
+async def test_a_premortem_has_no_principles_of_other_domains() -> None:
+    searcher = await a_searcher(experiences=[resolved("failed", "falsified")])
+    kinds = {"Check the clock first": ("debugging", "feature"), "Give each test its own fixtures": ("testing",)}
+    values = [Value(axis="full", text=text, cluster_id=text, domains=domains) for text, domains in kinds.items()]
+    await searcher.shelf("values").store_many([value.kept() for value in values])
+
+    context = await ContextAssembler(searcher).get_premortem_context("debugging")
+
+    assert [text for text in kinds if text in context.markdown] == ["Check the clock first"]
+
+
 @pytest.mark.parametrize("tokens", [30, 60, 200, 600])
 async def test_a_premortem_obeys_its_budget(tokens: int) -> None:
     searcher = await a_searcher(experiences=[CACHE, *(long_experience(i) for i in range(8))])

@@ -191,7 +191,10 @@ class ContextAssembler:
 
         async def principles() -> list[ContextItem]:
             query = f"principles for {domain}{f' using {strategy}' if strategy else ''}"
-            return [value_item(*each) for each in await self._searcher.search_values(query, PRINCIPLES)]
+            found = await self._searcher.search_values(query, 4 * PRINCIPLES)
+            # One of other domains alone is no principle here.
+            own = [each for each in found if domain in (each[0].domains or (domain,))]
+            return [value_item(*each) for each in own[:PRINCIPLES]]
 
         return {
             "Common Failures": failures,
