@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, bar, opened
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
@@ -90,9 +88,7 @@ def values(
 def _run(
     work: Callable[..., Awaitable[IndexReport]], *arguments: object, kept: str, looked_at: str, as_json: bool
 ) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with bar() as progress:
         task = progress.add_task("Indexing", total=None)
 
         async def told() -> IndexReport:

@@ -77,8 +77,7 @@ def load(
     A memory that is not there is made.
     """
     rows = list(_rows(file))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with bar() as progress:
         task = progress.add_task("Keeping", total=len(rows))
         store = opened(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
@@ -107,12 +106,19 @@ def search(
     Console().print(table if found else "The memory is empty.")
 
 
+def bar() -> Progress:
+    """A bar on standard error, where somebody can see it, that is gone when all is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
 def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
     """The memory of a folder; one that is not there is an error, unless it may be made."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not new and not folder.is_dir():
-        raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
+        raise DecodeError(f"there is no memory in {str(folder)!r}: fill one, or give its folder with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 
