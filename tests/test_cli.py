@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from langgraph_scrum_master.cli.app import app
+from langgraph_scrum_master.cli.app import COMMANDS, app
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -126,3 +126,9 @@ def test_a_picture_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) ->
 
     assert done.returncode == 2
     assert done.stderr.startswith("scrum-master: cannot write")
+
+
+def test_the_reference_names_every_command() -> None:
+    reference = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+
+    assert [name for name in COMMANDS if f"`scrum-master {name}" not in reference] == []

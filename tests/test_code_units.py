@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from langgraph_scrum_master.index.code import code_units
+from langgraph_scrum_master.index.code import SUFFIXES, code_units
 from langgraph_scrum_master.index.files import LeftOut
 from langgraph_scrum_master.learned import CodeUnit
 from projects import CACHE_PY, CART_TS, FILES, ORDER_JAVA, SHIP_GO, TAX_RS, VIEW_JSX
@@ -36,6 +36,11 @@ def test_python() -> None:
         13,
         23,
     )
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_an_empty_file_is_nothing_but_a_module(suffix: str) -> None:
+    assert [unit.unit_type for unit in code_units(f"shop/empty{suffix}", "")] == ["module"]
 
 
 def test_typescript() -> None:

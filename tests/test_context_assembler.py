@@ -402,6 +402,27 @@ async def test_no_item_takes_more_than_a_quarter_and_a_cut_one_says_where_the_re
         assert item.content.endswith(f"...\n\n*(truncated, full experience ID: {item.metadata['id']})*")
 
 
+async def test_what_has_nothing_to_do_with_the_query_is_left_out() -> None:
+    searcher = await a_searcher()
+
+    silent = await ContextAssembler(searcher).assemble_context("zebra quantum flux capacitor", ALL)
+    told = await ContextAssembler(searcher, min_relevance=0).assemble_context("zebra quantum flux capacitor", ALL)
+
+    assert (silent.markdown, silent.items) == ("", ())
+    assert told.items
+
+
+@pytest.mark.parametrize("kind", ["memories", "code", "commits", "values", "experiences"])
+@pytest.mark.parametrize(
+    ("query", "limit", "told"), [(" ", 5, "query must be a text"), ("cache", 0, "limit must be 1 or more, got 0")]
+)
+async def test_no_search_takes_an_empty_query_or_no_limit(kind: str, query: str, limit: int, told: str) -> None:
+    search = getattr(Searcher(ChromaMemory()), f"search_{kind}")
+
+    with pytest.raises(ConfigError, match=told):
+        await search(query, limit=limit)
+
+
 def test_cut_code_is_closed_and_points_to_its_place() -> None:
     content = "**function** `f` in `a.py:7`\n```python\ndef f():\n" + "It does many things. " * 60 + "\n```"
     item = ContextItem(source="code", content=content, relevance=1, pointer="*(truncated, see full at a.py:7)*")
@@ -412,6 +433,15 @@ def test_cut_code_is_closed_and_points_to_its_place() -> None:
     assert estimate_tokens(short.content) <= 100
     assert short.content.count("```") == 2
     assert short.content.endswith("*(truncated, see full at a.py:7)*")
+
+
+def test_backticks_inside_a_line_open_no_block_that_would_be_closed() -> None:
+    item = ContextItem(source="memory", content="**Memory**: Run ```sh make ." + " Then look at it." * 60, relevance=1)
+
+    short = capped(item, 50, estimate_tokens)
+
+    assert short is not None
+    assert "\n```" not in short.content
 
 
 async def test_a_budget_for_nearly_nothing_still_says_one_thing_of_each_source_and_tells(
@@ -509,14 +539,25 @@ async def test_a_premortem_asks_all_axes_and_filters_them_by_domain_and_strategy
 
 
 async def test_a_premortem_of_a_strategy_begins_with_its_failures() -> None:
-    outcomes = {"well": "confirmed", "badly": "falsified"}
     searcher = await a_searcher(
-        experiences=[resolved(name, outcome, domain="feature") for name, outcome in outcomes.items()]
+        experiences=[
+            resolved("well", "confirmed", domain="feature", action="Used the strategy", confidence_tier="gold"),
+            resolved("badly", "falsified", domain="feature", confidence_tier="bronze"),
+        ]
     )
 
     context = await ContextAssembler(searcher).get_premortem_context("debugging", "ask-user")
 
     assert re.findall(r"Goal of (\w+)", context.markdown) == ["badly", "well"]
+
+
+async def test_a_premortem_says_why_a_failure_came_about() -> None:
+    why = {"root_cause": "The clock was wrong", "root_cause_category": "timing-issue"}
+    searcher = await a_searcher(experiences=[resolved("failed", "falsified", **why)])
+
+    context = await ContextAssembler(searcher).get_premortem_context("debugging")
+
+    assert "\n- **Root cause**: timing-issue - The clock was wrong\n" in context.markdown
 
 
 async def test_a_premortem_keeps_to_its_domain_and_shows_each_experience_once() -> None:
@@ -529,6 +570,17 @@ async def test_a_premortem_keeps_to_its_domain_and_shows_each_experience_once() 
     assert len(shown) == len(set(shown)) >= 5
     assert "## Strategy Performance" not in context.markdown
     assert other.sources_used.keys() <= {"value"}
+
+
+async def test_a_premortem_has_no_principles_of_other_domains() -> None:
+    searcher = await a_searcher(experiences=[resolved("failed", "falsified")])
+    kinds = {"Check the clock first": ("debugging", "feature"), "Give each test its own fixtures": ("testing",)}
+    values = [Value(axis="full", text=text, cluster_id=text, domains=domains) for text, domains in kinds.items()]
+    await searcher.shelf("values").store_many([value.kept() for value in values])
+
+    context = await ContextAssembler(searcher).get_premortem_context("debugging")
+
+    assert [text for text in kinds if text in context.markdown] == ["Check the clock first"]
 
 
 @pytest.mark.parametrize("tokens", [30, 60, 200, 600])

@@ -418,9 +418,14 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
 
     (kept,) = json.loads(scrum_master("experience", "list", "-m", folder, "--json"))
     warned = scrum_master("premortem", "-m", folder, "debugging")
+    served = json.loads(scrum_master("assemble", "-m", folder, "How is a refund given?", "--among", "code", "--json"))
+    nothing = scrum_master("assemble", "-m", folder, "zebra quantum flux capacitor")
 
     assert written == [UNITS, 50, 6]
-    assert told == "Written: 0, removed: 0, unchanged: 6.\n"
+    assert "`refund`" in served["markdown"]
+    assert served["sources_used"].keys() == {"code"}
+    assert nothing == "Nothing was learned there yet.\n"
+    assert told == "Units written: 0, removed: 0; files unchanged: 6, skipped: 0.\n"
     assert kept == ended
     assert (kept["action"], kept["iteration_count"], kept["outcome_status"], kept["confidence_tier"]) == (
         "Read the log of the cache",
@@ -434,7 +439,7 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
     assert "# Premortem: debugging" in warned
     assert "Find the stale price" in warned
     few = scrum_master("index", "values", "-m", folder)
-    assert "Skipped full: has 1 resolved experiences, 20 are needed" in few
+    assert "Skipped full: needs 20 resolved experiences, has 1" in few
 
 
 def test_a_memory_is_kept_with_what_is_known_of_it(tmp_path: Path) -> None:

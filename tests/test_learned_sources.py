@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
@@ -28,9 +28,8 @@ from langgraph_scrum_master import (
     Value,
     context_for,
 )
-from langgraph_scrum_master.learned import Domain
 from langgraph_scrum_master.memory.records import RecordMemory
-from langgraph_scrum_master.text.domains import domain_of
+from langgraph_scrum_master.text.domains import DOMAINS, domain_of
 
 LEARNED: Any = ("memory", "state", "experiences", "code", "commits", "values")
 
@@ -358,4 +357,4 @@ def test_the_sources_can_be_enabled_from_the_environment() -> None:
 )
 def test_a_gates_name_or_else_its_reason_tells_the_domain(texts: tuple[str, ...], domain: str) -> None:
     assert domain_of(*texts) == domain
-    assert domain in get_args(Domain)
+    assert domain in DOMAINS

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from langgraph_scrum_master import ConfigError, InjectionConfig
-from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.cli.settings import KNOBS
+from langgraph_scrum_master.cli.app import Commands, app
+from langgraph_scrum_master.cli.settings import KNOBS, Given, defaults
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -79,6 +79,12 @@ def test_settings_are_the_defaults_of_options_and_flags_win(project: Path) -> No
 
     assert [each["content"] for each in json.loads(found.stdout)] == ["The shop closes at six."]
     assert json.loads(elsewhere.stdout) == []
+
+
+def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
+    given = {"deadline": Given("0.1", "SCRUM_MASTER_DEADLINE"), "namespace": Given("shop", "SCRUM_MASTER_NAMESPACE")}
+
+    assert defaults(Commands()["hook"], given)["user-prompt-submit"] == {"namespace": "shop"}
 
 
 @pytest.mark.parametrize(

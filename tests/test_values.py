@@ -21,8 +21,8 @@ from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import RecordMemory
 from langgraph_scrum_master.testing import ScriptedChatModel
 
-SILENT = {"surprise": "has 8 resolved experiences, 20 are needed"}
-FEW = "has 18 resolved experiences, 20 are needed"
+SILENT = {"surprise": "needs 20 resolved experiences, has 8"}
+FEW = "needs 20 resolved experiences, has 18"
 
 
 @pytest.fixture(params=["chroma", "store"])
@@ -113,7 +113,7 @@ async def test_what_is_open_or_cannot_be_read_does_not_count() -> None:
 
     report = await index_values(memory)
 
-    assert report.skipped["full"] == "has 0 resolved experiences, 20 are needed"
+    assert report.skipped["full"] == "needs 20 resolved experiences, has 0"
 
 
 def answering(answer: str, asked: list[str] | None = None) -> ScriptedChatModel:

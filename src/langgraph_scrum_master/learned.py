@@ -15,20 +15,10 @@ from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import Memory, MemoryResult
 from langgraph_scrum_master.model import clamp, digest, freeze, utc_now
+from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
 
-Domain: TypeAlias = Literal[
-    "debugging",
-    "refactoring",
-    "feature",
-    "testing",
-    "configuration",
-    "documentation",
-    "performance",
-    "security",
-    "integration",
-]
 Strategy: TypeAlias = Literal[
     "systematic-elimination",
     "trial-and-error",
@@ -67,6 +57,15 @@ def one_of(name: str, value: str, valid: object) -> str:
     if value not in names:
         raise ConfigError(f"{name} must be one of {', '.join(names)}, got {value!r}")
     return value
+
+
+def refuse_bad(query: str, **counts: int) -> None:
+    """Raise `ConfigError` if the query says nothing, or a count is below 1."""
+    if not query.strip():
+        raise ConfigError(f"query must be a text that is not empty, got {query!r}")
+    for name, value in counts.items():
+        if value < 1:
+            raise ConfigError(f"{name} must be 1 or more, got {value!r}")
 
 
 def noted(

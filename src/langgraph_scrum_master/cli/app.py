@@ -26,6 +26,7 @@ COMMANDS = {
     "index": "index",
     "remember": "index",
     "experience": "experience",
+    "assemble": "index",
     "premortem": "index",
     "knowledge": "knowledge",
     "brief": "brief",

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.learned import Experience
@@ -21,18 +22,20 @@ if TYPE_CHECKING:
 experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="As `start` printed it.")]
-Said = Annotated[str, typer.Option()]
+Hypothesis = Annotated[str, typer.Option(help="What is taken to be true.")]
+Action = Annotated[str, typer.Option(help="What is done to find out.")]
+Prediction = Annotated[str, typer.Option(help="What is to be seen if the hypothesis holds.")]
 
 
 @experience.command()
 def start(
     folder: Folder,
-    domain: Annotated[str, typer.Option(help="Such as debugging, feature or testing.")],
+    domain: Annotated[str, typer.Option(help=f"One of {', '.join(DOMAINS)}.")],
     strategy: Annotated[str, typer.Option(help="Such as read-the-error.")],
     goal: Annotated[str, typer.Option(help="What is to be reached.")],
-    hypothesis: Said = "",
-    action: Said = "",
-    prediction: Said = "",
+    hypothesis: Hypothesis = "",
+    action: Action = "",
+    prediction: Prediction = "",
     tier: Annotated[str, typer.Option(help="gold if a tool records it, silver by hand, bronze if unsure.")] = "silver",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
@@ -58,10 +61,10 @@ def start(
 def update(
     folder: Folder,
     identity: Id,
-    strategy: Said = "",
-    hypothesis: Said = "",
-    action: Said = "",
-    prediction: Said = "",
+    strategy: Annotated[str, typer.Option(help="How it is gone about now.")] = "",
+    hypothesis: Hypothesis = "",
+    action: Action = "",
+    prediction: Prediction = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
@@ -79,12 +82,12 @@ def resolve(
     folder: Folder,
     identity: Id,
     outcome: Annotated[str, typer.Option(help="confirmed, falsified or abandoned.")],
-    result: Said = "",
-    surprise: Said = "",
-    root_cause: Said = "",
+    result: Annotated[str, typer.Option(help="What was seen in the end.")] = "",
+    surprise: Annotated[str, typer.Option(help="What nobody would have expected.")] = "",
+    root_cause: Annotated[str, typer.Option(help="Why the hypothesis was wrong.")] = "",
     root_cause_category: Annotated[str, typer.Option(help="Such as wrong-assumption.")] = "",
-    what_worked: Said = "",
-    takeaway: Said = "",
+    what_worked: Annotated[str, typer.Option(help="What helped.")] = "",
+    takeaway: Annotated[str, typer.Option(help="What to do another time.")] = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,

@@ -4,50 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langgraph_scrum_master.shapes import dict_of, items_of
-
-if TYPE_CHECKING:
-    from langgraph_scrum_master.learned import Domain
+from langgraph_scrum_master.text.domains import Domain, domain_of_command
 
 LOOKED_AT = 10_000
 """Characters of a command, the first, and of an answer, the last, that are looked at."""
 
-_DOMAINS: tuple[tuple[Domain, str], ...] = (
-    ("security", r"bandit|gitleaks|pip-audit|semgrep|trivy|(?:npm|pnpm|yarn|cargo) audit"),
-    ("performance", r"hyperfine|k6|locust|perf|py-spy|wrk|pytest .*--benchmark"),
-    ("documentation", r"mkdocs|sphinx-build|docusaurus|typedoc|(?:npm|pnpm|yarn|bun) run docs\S*|make (?:html|docs)"),
-    (
-        "testing",
-        r"pytest|tox|nox|unittest|coverage run|jest|vitest|mocha|rspec|phpunit|ctest|cypress|playwright test"
-        r"|(?:go|cargo|deno|dotnet|swift|mix|bazel|flutter) (?:test|nextest)"
-        r"|(?:npm|pnpm|yarn|bun) (?:run )?(?:test\S*|t\b)|(?:make|just|task) (?:\S+ )*(?:test\S*|check)"
-        r"|(?:mvnw?|gradlew?) (?:\S+ )*(?:test|verify|check)",
-    ),
-    (
-        "configuration",
-        r"(?:pip3?|conda|mamba|apt|apt-get|brew|gem|bundle|composer|npm|pnpm|yarn|bun|poetry|uv|pdm) "
-        r"(?:\S+ )*?(?:install|i|ci|add|sync|lock|update|upgrade)\b|(?:go (?:get|mod)|cargo add|uv pip|npm ci)"
-        r"|yarn$|yamllint|taplo|direnv|nginx -t|git config",
-    ),
-    (
-        "debugging",
-        r"mypy|pyright|ty|tsc|ruff|flake8|pylint|black|isort|eslint|biome|prettier|shellcheck|clippy|golangci-lint"
-        r"|make|cmake|ninja|meson|just|gcc|g\+\+|clang|rustc|javac|webpack|rollup|vite|esbuild|bazel|mvnw?|gradlew?"
-        r"|(?:go|cargo|dotnet|swift) (?:build|check|vet|clippy|run|fmt)|(?:npm|pnpm|yarn|bun) run",
-    ),
-    (
-        "integration",
-        r"docker|docker-compose|podman|kubectl|helm|terraform|tofu|pulumi|ansible\S*|aws|gcloud|az|fly|flyctl|vercel"
-        r"|heroku|curl|wget|https?|psql|mysql|sqlite3|redis-cli|mongosh|ssh|scp|rsync|gh|alembic"
-        r"|git (?:push|pull|fetch)",
-    ),
-    ("configuration", r".*\.(?:toml|ini|cfg|conf|env|ya?ml|properties)(?:\s|$)"),
-)
-"""Of what a command begins with; the first that fits counts."""
-
-_TABLE = [(domain, re.compile(rf"(?:{pattern})(?:\s|$)")) for domain, pattern in _DOMAINS]
 _LOOKING = re.compile(
     r"(?:cd|pushd|popd|ls|cat|head|tail|less|grep|egrep|rg|ag|find|fd|diff|cmp|test|\[|\[\[|which|type|command|whereis"
     r"|wc|sort|uniq|cut|tr|sed|awk|jq|stat|file|tree|pgrep|ps|lsof|echo|printf|pwd|export|true|sleep|kill|tee|xargs|mkdir|rm|cp|mv"
@@ -91,7 +55,7 @@ def failed_in(event: Mapping[str, Any]) -> Domain | None:
         reaches_out = _OTHERS.match(str(event.get("tool_name"))) or isinstance(given.get("url"), str)
         return "integration" if reaches_out and _failed(event, None) else None
     parts = [part for part in _parts(command) if not _LOOKING.match(part)]
-    known = next((domain for part in reversed(parts) if (domain := _known(part))), None)
+    known = next((domain for part in reversed(parts) if (domain := domain_of_command(part))), None)
     return (known or "debugging") if parts and _failed(event, known) else None
 
 
@@ -101,10 +65,6 @@ def _parts(command: str) -> Iterator[str]:
     for part in _BETWEEN.split(bare):
         if part.strip("'\" \t<>0123456789"):
             yield _FOLDER.sub("", _WRAPPER.sub("", _FOLDER.sub("", part.strip()), count=1))
-
-
-def _known(part: str) -> Domain | None:
-    return next((domain for domain, pattern in _TABLE if pattern.match(part)), None)
 
 
 def _failed(event: Mapping[str, Any], known: Domain | None) -> bool:

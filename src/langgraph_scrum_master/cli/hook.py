@@ -26,8 +26,8 @@ from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.shapes import text_of
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.learned import Domain
     from langgraph_scrum_master.memory.chroma import ChromaMemory
+    from langgraph_scrum_master.text.domains import Domain
 
 hook = typer.Typer(no_args_is_help=True, help="Answer a coding agent's hook: its JSON on stdin, context on stdout.")
 hook.command()(session_start)
@@ -36,6 +36,7 @@ MemoryFolder = Annotated[
     Path | None, typer.Option("--memory", "-m", metavar="FOLDER", help=f"The memory; else {PLACE} of the project.")
 ]
 Seconds = Annotated[float, typer.Option("--deadline", help="Seconds from start to end; then it is silent.")]
+"""A parameter of another name than its option: the setting `deadline` is about sources, not about a whole process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +75,10 @@ def user_prompt_submit(
     memory: MemoryFolder = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
-    deadline: Seconds = 2.0,
+    within: Seconds = 2.0,
 ) -> None:
     """Give a prompt the memories that serve it."""
-    _answer("UserPromptSubmit", _for_prompt, memory, namespace, embedder, deadline)
+    _answer("UserPromptSubmit", _for_prompt, memory, namespace, embedder, within)
 
 
 @hook.command()
@@ -85,10 +86,10 @@ def post_tool_failure(
     memory: MemoryFolder = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
-    deadline: Seconds = 2.0,
+    within: Seconds = 2.0,
 ) -> None:
     """Tell at the first failure of a session what went wrong before in its domain."""
-    _answer("PostToolUseFailure", _for_failure, memory, namespace, embedder, deadline)
+    _answer("PostToolUseFailure", _for_failure, memory, namespace, embedder, within)
 
 
 async def _for_prompt(called: Called) -> str:

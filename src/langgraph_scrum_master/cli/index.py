@@ -1,20 +1,20 @@
-"""`scrum-master index`, `remember` and `premortem`"""
+"""`scrum-master index`, `remember`, `assemble` and `premortem`"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, bar, opened
+from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.doors.context_assembler import ContextAssembler, FormattedContext
     from langgraph_scrum_master.index import IndexReport
 
 index = typer.Typer(no_args_is_help=True, help="Fill a memory from a project; only what changed is written.")
@@ -37,7 +37,8 @@ def code(
     """
     from langgraph_scrum_master.index import index_code
 
-    _run(index_code, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_code, memory, root, kept="Units", looked_at="files", as_json=as_json)
 
 
 @index.command()
@@ -51,7 +52,8 @@ def commits(
     """Keep the commits of a git repository."""
     from langgraph_scrum_master.index import index_commits
 
-    _run(index_commits, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_commits, memory, root, kept="Commits", looked_at="commits", as_json=as_json)
 
 
 @index.command()
@@ -65,7 +67,8 @@ def docs(
     """Keep the sections of a project's documents, ADRs among them."""
     from langgraph_scrum_master.index import index_documents
 
-    _run(index_documents, opened(folder, namespace, embedder, new=True), root, as_json=as_json)
+    memory = opened(folder, namespace, embedder, new=True)
+    _run(index_documents, memory, root, kept="Sections", looked_at="files", as_json=as_json)
 
 
 @index.command()
@@ -78,12 +81,14 @@ def values(
     """
     from langgraph_scrum_master.index import index_values
 
-    _run(index_values, opened(folder, namespace, embedder), as_json=as_json)
+    memory = opened(folder, namespace, embedder)
+    _run(index_values, memory, kept="Values", looked_at="values", as_json=as_json)
 
 
-def _run(work: Callable[..., Awaitable[IndexReport]], *arguments: object, as_json: bool) -> None:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+def _run(
+    work: Callable[..., Awaitable[IndexReport]], *arguments: object, kept: str, looked_at: str, as_json: bool
+) -> None:
+    with bar() as progress:
         task = progress.add_task("Indexing", total=None)
 
         async def told() -> IndexReport:
@@ -95,16 +100,19 @@ def _run(work: Callable[..., Awaitable[IndexReport]], *arguments: object, as_jso
     if as_json:
         typer.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        _tell(report)
+        for line in _told(report, kept, looked_at):
+            typer.echo(line)
 
 
-def _tell(report: IndexReport) -> None:
-    console = Console(markup=False, highlight=False)
-    console.print(f"Written: {report.written}, removed: {report.removed}, unchanged: {report.unchanged}.")
-    for path, why in list(report.skipped.items())[:_SHOWN]:
-        console.print(f"Skipped {path}: {why}")
-    if len(report.skipped) > _SHOWN:
-        console.print(f"Skipped {len(report.skipped) - _SHOWN} more; --json names them all.")
+def _told(report: IndexReport, kept: str, looked_at: str) -> Iterator[str]:
+    skipped = len(report.skipped)
+    yield (
+        f"{kept} written: {report.written}, removed: {report.removed}; "
+        f"{looked_at} unchanged: {report.unchanged}, skipped: {skipped}."
+    )
+    yield from (f"Skipped {path}: {why}" for path, why in list(report.skipped.items())[:_SHOWN])
+    if skipped > _SHOWN:
+        yield f"Skipped {skipped - _SHOWN} more; --json names them all."
 
 
 def remember(
@@ -127,9 +135,29 @@ def remember(
     typer.echo(kept.key)
 
 
+def assemble(
+    folder: Folder,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="A question, or a task.")],
+    among: Annotated[
+        list[str] | None,
+        typer.Option(help="memories, code, experiences, values or commits; may be given several times, else all."),
+    ] = None,
+    limit: Annotated[int, typer.Option(help="How many of each at most.")] = 20,
+    max_tokens: Annotated[int, typer.Option(help="How long it may be.")] = 2000,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Show all that serves a question or a task, as Markdown."""
+    from langgraph_scrum_master.doors.context_assembler import WEIGHTS
+
+    assembler = _assembler(folder, namespace, embedder)
+    _show(asyncio.run(assembler.assemble_context(query, among or list(WEIGHTS), limit, max_tokens)), as_json)
+
+
 def premortem(
     folder: Folder,
-    domain: Annotated[str, typer.Argument(help="Such as debugging, feature or testing.")],
+    domain: Annotated[str, typer.Argument(metavar="DOMAIN", help=f"One of {', '.join(DOMAINS)}.")],
     strategy: Annotated[str | None, typer.Option(help="Such as read-the-error.")] = None,
     max_tokens: Annotated[int, typer.Option(help="How long it may be.")] = 1500,
     namespace: Namespace = "default",
@@ -137,9 +165,16 @@ def premortem(
     as_json: AsJson = False,
 ) -> None:
     """Tell what went wrong before in a domain."""
+    assembler = _assembler(folder, namespace, embedder)
+    _show(asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens)), as_json)
+
+
+def _assembler(folder: Path, namespace: str, embedder: str) -> ContextAssembler:
     from langgraph_scrum_master.doors.context_assembler import ContextAssembler
     from langgraph_scrum_master.memory.searcher import Searcher
 
-    assembler = ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
-    found = asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens))
+    return ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
+
+
+def _show(found: FormattedContext, as_json: bool) -> None:
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.markdown or "Nothing was learned there yet.")

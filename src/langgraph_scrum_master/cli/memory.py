@@ -27,7 +27,14 @@ PLACE = Path(".scrum-master", "memory")
 
 Folder = Annotated[
     Path,
-    typer.Option("--memory", "-m", metavar="FOLDER", default_factory=lambda: PLACE, help=f"The memory; else {PLACE}."),
+    typer.Option(
+        "--memory",
+        "-m",
+        metavar="FOLDER",
+        default_factory=lambda: PLACE,
+        show_default=False,
+        help=f"The memory; else {PLACE}.",
+    ),
 ]
 Namespace = Annotated[str, typer.Option(help="Whose memory.")]
 Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]
@@ -70,8 +77,7 @@ def load(
     A memory that is not there is made.
     """
     rows = list(_rows(file))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with bar() as progress:
         task = progress.add_task("Keeping", total=len(rows))
         store = opened(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
@@ -100,15 +106,19 @@ def search(
     Console().print(table if found else "The memory is empty.")
 
 
+def bar() -> Progress:
+    """A bar on standard error, where somebody can see it, that is gone when all is done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
 def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
     """The memory of a folder; one that is not there is an error, unless it may be made."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not new and not folder.is_dir():
-        raise DecodeError(
-            f"there is no memory in {str(folder)!r}: fill one, as with `scrum-master remember`, or name its folder "
-            "with --memory"
-        )
+        raise DecodeError(f"there is no memory in {str(folder)!r}: fill one, or give its folder with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 

@@ -14,7 +14,7 @@ from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ConfigError, InvalidContextTypeError
 from langgraph_scrum_master.fit import reliable
 from langgraph_scrum_master.fit.assembled import capped, distinct_items, within
-from langgraph_scrum_master.learned import ContextItem, Domain, Strategy, one_of
+from langgraph_scrum_master.learned import ContextItem, Strategy, one_of, refuse_bad
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.model import SourceFailure, freeze
@@ -27,10 +27,12 @@ from langgraph_scrum_master.render.learned import (
     code_item,
     commit_item,
     experience_item,
+    explained_item,
     memory_item,
     value_item,
 )
 from langgraph_scrum_master.retrieve import why_failed
+from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
@@ -39,8 +41,14 @@ WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2
 PATIENCE = 0.05
 """Seconds after which the next source is asked while one is still at work."""
 
+MIN_RELEVANCE = 0.35
+"""Below this an item has no more to do with a query than any other: 0.7 serves, 0.3 is what a chance likeness has."""
+
 PRINCIPLES = 5
 """Values that a premortem shows."""
+
+FAILED = 2
+"""What a failure ranks above all that went well."""
 
 _SOURCES = {"memories": "memory", "code": "code", "experiences": "experience", "values": "value", "commits": "commit"}
 
@@ -72,8 +80,9 @@ class FormattedContext(Plain):
 class ContextAssembler:
     """Gathers memories, code, experiences, values and commits, as much as fits.
 
-    With `overflow="soft"`, the default, a source that found anything is never left out, even if that is more than
-    `max_tokens`, which the result then says. A premortem always keeps to its budget.
+    What is less relevant than `min_relevance` is left out. With `overflow="soft"`, the default, a source that found
+    anything is never left out, even if that is more than `max_tokens`, which the result then says. A premortem always
+    keeps to its budget.
     """
 
     def __init__(
@@ -81,14 +90,18 @@ class ContextAssembler:
         searcher: Searcher,
         *,
         overflow: Overflow = "soft",
+        min_relevance: float = MIN_RELEVANCE,
         deadline: float = 2.0,
         clock: Clock = time.time,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
         if overflow not in ("soft", "hard"):
             raise ConfigError(f"overflow must be 'soft' or 'hard', got {overflow!r}")
+        if not 0 <= min_relevance <= 1:
+            raise ConfigError(f"min_relevance must be from 0 to 1, got {min_relevance!r}")
         self._searcher = searcher
         self._overflow = overflow
+        self._min_relevance = min_relevance
         self._deadline = deadline
         self._clock = clock
         self._count_tokens = count_tokens
@@ -97,11 +110,11 @@ class ContextAssembler:
         self, query: str, context_types: Sequence[str], limit: int = 20, max_tokens: int = 2000
     ) -> FormattedContext:
         """What serves the query, from these of memories, code, experiences, values and commits."""
-        _refuse_bad(query, limit, max_tokens)
+        refuse_bad(query, limit=limit, max_tokens=max_tokens)
         types = _known(context_types)
         searches = {name: self._search(name, query, limit) for name in WEIGHTS if name in types}
         found, failures = await self._asked(searches)
-        by_section = {SECTIONS[_SOURCES[name]]: items for name, items in found.items()}
+        by_section = {SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
         weights = {SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
         made = await off_loop(self._fitted, "Context", by_section, weights, max_tokens, _total)
         return replace(made, failures=failures)
@@ -113,12 +126,15 @@ class ContextAssembler:
         one_of("domain", domain, Domain)
         if strategy is not None:
             one_of("strategy", strategy, Strategy)
-        _refuse_bad(domain, limit, max_tokens)
+        refuse_bad(domain, limit=limit, max_tokens=max_tokens)
         found, failures = await self._asked(self._premortem(domain, strategy, limit))
         shown = _each_once(found)
         title = f"Premortem: {domain}{f' with {strategy}' if strategy else ''}"
         made = await off_loop(self._fitted, title, shown, dict.fromkeys(shown, 1), max_tokens, _based_on, "hard")
         return replace(made, failures=failures)
+
+    def _serving(self, items: Sequence[ContextItem]) -> list[ContextItem]:
+        return [item for item in items if item.relevance >= self._min_relevance]
 
     def _search(self, name: str, query: str, limit: int) -> Search:
         searcher, now = self._searcher, self._clock()
@@ -153,14 +169,17 @@ class ContextAssembler:
         async def failures() -> list[ContextItem]:
             query = f"failures and issues in {domain}"
             found = await search(query, domain=domain, outcome="falsified", limit=limit)
-            return [experience_item(*each) for each in found]
+            return [explained_item(*each) for each in found]
 
         async def performance() -> list[ContextItem]:
             query = f"outcomes using {strategy} strategy"
             found = await search(query, axis="strategy", strategy=strategy, limit=limit)
+            items = [aspect_item("strategy", *each) for each in found]
             # Failures first: they are what a premortem is for.
-            ordered = sorted(found, key=lambda each: each[0].outcome_status != "falsified")
-            return [aspect_item("strategy", *each) for each in ordered]
+            return [
+                replace(item, rank=item.rank + FAILED * (item.metadata["outcome_status"] == "falsified"))
+                for item in items
+            ]
 
         async def surprises() -> list[ContextItem]:
             found = await search(f"unexpected outcomes in {domain}", axis="surprise", domain=domain, limit=limit)
@@ -172,7 +191,10 @@ class ContextAssembler:
 
         async def principles() -> list[ContextItem]:
             query = f"principles for {domain}{f' using {strategy}' if strategy else ''}"
-            return [value_item(*each) for each in await self._searcher.search_values(query, PRINCIPLES)]
+            found = await self._searcher.search_values(query, 4 * PRINCIPLES)
+            # One of other domains alone is no principle here.
+            own = [each for each in found if domain in (each[0].domains or (domain,))]
+            return [value_item(*each) for each in own[:PRINCIPLES]]
 
         return {
             "Common Failures": failures,
@@ -294,15 +316,8 @@ def _based_on(items: Sequence[ContextItem]) -> str:
 
 
 def _known(types: Sequence[str]) -> Sequence[str]:
-    unknown = [name for name in types if name not in WEIGHTS] if not isinstance(types, str) else [types]
+    unknown = types if isinstance(types, str) else [name for name in types if name not in WEIGHTS]
     if unknown or not types:
-        raise InvalidContextTypeError(f"context_types must be among {list(WEIGHTS)}, got {unknown or types!r}")
+        told = f"context_types must be a list of names among {list(WEIGHTS)}, got {unknown or types!r}"
+        raise InvalidContextTypeError(told)
     return types
-
-
-def _refuse_bad(query: str, limit: int, max_tokens: int) -> None:
-    if not query.strip():
-        raise ConfigError(f"query must be a text that is not empty, got {query!r}")
-    for name, value in (("limit", limit), ("max_tokens", max_tokens)):
-        if value < 1:
-            raise ConfigError(f"{name} must be 1 or more, got {value!r}")

@@ -19,7 +19,6 @@ from langgraph_scrum_master.errors import ScrumMasterError, StoreError
 from langgraph_scrum_master.learned import (
     Axis,
     ContextItem,
-    Domain,
     Experience,
     MemoryCategory,
     OutcomeStatus,
@@ -31,6 +30,7 @@ from langgraph_scrum_master.memory.records import RecordMemory
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.render.framed import enclosed
 from langgraph_scrum_master.render.learned import aspect_item, code_item, commit_item, memory_item, value_item
+from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.sanitize import as_data
 
 P = ParamSpec("P")
@@ -141,9 +141,11 @@ class Tools:
         text: Annotated[str, Field(min_length=1, description="A fact that stands by itself, in a sentence or a few.")],
         category: MemoryCategory = "fact",
         importance: Annotated[float, Field(ge=0, le=1, description="1 if nobody may miss it.")] = 0.5,
+        tags: Annotated[list[str] | None, Field(description="What it is about, in single words.")] = None,
+        verified: Annotated[bool, Field(description="Whether you have just checked that it is so.")] = False,
     ) -> str:
         """Keep a fact, decision, preference or error for later sessions; gives its id. Keep no secrets."""
-        kept = noted(text, category, importance)
+        kept = noted(text, category, importance, tags=tags or (), verified=verified)
         await self._memory.store_many([kept])
         return kept.key
 
@@ -179,7 +181,7 @@ class Tools:
                 strategy=strategy or "", hypothesis=hypothesis, action=action, prediction=prediction
             ),
         )
-        return _harmless(changed.to_dict())
+        return dict(_harmless(changed.to_dict()))
 
     async def resolve_experience(
         self,
@@ -205,7 +207,7 @@ class Tools:
                 takeaway=takeaway,
             ),
         )
-        return _harmless(changed.to_dict())
+        return dict(_harmless(changed.to_dict()))
 
     async def list_experiences(
         self,
@@ -232,12 +234,20 @@ def _told(found: FormattedContext) -> str:
 
 
 def _shown(item: ContextItem) -> dict[str, Any]:
-    plain = item.to_dict()
+    plain = _harmless(item.to_dict())
     return {name: plain[name] for name in ("source", "content", "relevance", "metadata")}
 
 
-def _harmless(plain: dict[str, Any]) -> dict[str, Any]:
-    return {name: as_data(value) if isinstance(value, str) else value for name, value in plain.items()}
+def _harmless(plain: Any) -> Any:
+    """The same with every text in it as data."""
+    match plain:
+        case str():
+            return as_data(plain)
+        case dict():
+            return {name: _harmless(value) for name, value in plain.items()}
+        case list():
+            return [_harmless(value) for value in plain]
+    return plain
 
 
 def _telling(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:

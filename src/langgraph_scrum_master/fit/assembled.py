@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ LEAST = 0.6
 
 _MORE = "..."
 _NO_POINTER = "*(truncated)*"
+_FENCE = re.compile(r"^`{3,}", re.M)
 
 Items = Mapping[str, Sequence[ContextItem]]
 """By section, the best first."""
@@ -60,9 +62,9 @@ def capped(item: ContextItem, cap: int, count: TokenCounter) -> ContextItem | No
     note = f"\n\n{item.pointer or _NO_POINTER}"
 
     def ended(start: str) -> str:
-        # A block of code that was opened is closed.
-        fence = "````" if "````" in start else "```"
-        return f"{start}\n{fence}{note}" if start.count(fence) % 2 else f"{start}{note}"
+        # A block of code that was opened is closed; backticks inside a line open none.
+        fences = _FENCE.findall(start)
+        return f"{start}\n{fences[0]}{note}" if fences and fences.count(fences[0]) % 2 else f"{start}{note}"
 
     short = trim(item.content, lambda start: count(ended(start)) <= cap, _MORE)
     return replace(item, content=ended(short), truncated=True) if short else None
@@ -76,13 +78,15 @@ def within(items: Items, weights: Mapping[str, int], tokens: int, count: TokenCo
     cost = {id(item): count(item.content) + 2 for each in items.values() for item in each}
     wanted = {name: sum(cost[id(item)] for item in each) for name, each in items.items()}
     budget = shares(wanted, weights, tokens)
+    found = sum(weights[name] for name, each in items.items() if each)
     chosen: dict[str, list[ContextItem]] = {}
     rest: list[tuple[str, ContextItem]] = []
     left = tokens
     for name, each in items.items():
         room, chosen[name] = min(budget[name], left), []
-        # What it would have had if all others had taken their share is the least that an item may have a quarter of.
-        cap = int(max(budget[name], tokens * weights[name] // sum(weights.values())) * MAX_ITEM_FRACTION)
+        # What it would have had if all that found anything had taken their share is the least that an item may have a
+        # quarter of.
+        cap = int(max(budget[name], tokens * weights[name] // found) * MAX_ITEM_FRACTION)
         for item in each:
             most = min(cap, room - 2)
             short = capped(item, most, count) if most >= min(cap * LEAST, count(item.content)) else None

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, Source, index_files, numbered
@@ -78,7 +79,7 @@ def _module(path: str, tree: ast.Module, text: str) -> CodeUnit:
 
 def _constants(tree: ast.Module) -> Iterator[CodeUnit]:
     """What is named in capitals, or has a docstring."""
-    for node, below in zip(tree.body, [*tree.body[1:], None], strict=True):
+    for node, below in zip_longest(tree.body, tree.body[1:]):
         if isinstance(node, ast.Assign | ast.AnnAssign) and (name := _assigned(node)):
             docstring = _docstring(below)
             if docstring or _CONSTANT.fullmatch(name):

@@ -87,7 +87,7 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     for done, axis in enumerate(AXES, 1):
         told = await _resolved(memory, axis)
         if len(told) < FEWEST:
-            skipped[axis] = f"has {len(told)} resolved experiences, {FEWEST} are needed"
+            skipped[axis] = f"needs {FEWEST} resolved experiences, has {len(told)}"
         else:
             values += await _found(memory, axis, told, known, model)
         if progress is not None:

@@ -11,7 +11,6 @@ from langgraph_scrum_master.learned import (
     Axis,
     CodeUnit,
     Commit,
-    Domain,
     Experience,
     MemoryCategory,
     OutcomeStatus,
@@ -20,9 +19,11 @@ from langgraph_scrum_master.learned import (
     experiences_on,
     one_of,
     readable,
+    refuse_bad,
 )
 from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
 
@@ -44,6 +45,7 @@ class Searcher:
         self, query: str, limit: int = 20, category: MemoryCategory | str | None = None
     ) -> list[MemoryResult]:
         """Facts, preferences and decisions; only of the category that is given."""
+        refuse_bad(query, limit=limit)
         if category is not None:
             wanted = {"category": one_of("category", category, MemoryCategory)}
             return await self._memory.search_where(query, wanted, k=limit)
@@ -51,14 +53,17 @@ class Searcher:
 
     async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
         """Units of code."""
+        refuse_bad(query, limit=limit)
         return readable(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
 
     async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
         """Changes to the project."""
+        refuse_bad(query, limit=limit)
         return readable(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
 
     async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
         """Principles that experiences have in common."""
+        refuse_bad(query, limit=limit)
         return readable(Value.read, await self.shelf("values").search_quickly(query, k=limit))
 
     async def search_experiences(
@@ -71,6 +76,7 @@ class Searcher:
         limit: int = 20,
     ) -> list[Found[Experience]]:
         """What was tried, by how it went on this axis; only of the domain, strategy and outcome that are given."""
+        refuse_bad(query, limit=limit)
         shelf = self.shelf(experiences_on(one_of("axis", axis, Axis)))
         given = (("domain", domain, Domain), ("strategy", strategy, Strategy), ("outcome", outcome, OutcomeStatus))
         wanted = {name: one_of(name, value, valid) for name, value, valid in given if value is not None}

@@ -83,13 +83,17 @@ def experience_item(experience: Experience, result: MemoryResult, recency: float
     return _experience(experience, result, "\n".join([_headline(experience), *lines]), recency)
 
 
-def premortem_item(experience: Experience, result: MemoryResult) -> ContextItem:
-    """An experience as a warning: what was tried, what came of it, and why."""
+def explained_item(experience: Experience, result: MemoryResult) -> ContextItem:
+    """All of an experience, and why it went so."""
     item = experience_item(experience, result)
-    head, _, told = item.content.partition("\n")
     why = " - ".join(part for part in (experience.root_cause_category, experience.root_cause) if part)
-    cause = f"\n- **Root cause**: {_line(why)}" if why else ""
-    return replace(item, content=f"{head.replace('Experience', 'Premortem', 1)}\n{told}{cause}")
+    return replace(item, content=f"{item.content}\n- **Root cause**: {_line(why)}") if why else item
+
+
+def premortem_item(experience: Experience, result: MemoryResult) -> ContextItem:
+    """An experience as a warning that stands alone."""
+    item = explained_item(experience, result)
+    return replace(item, content=item.content.replace("Experience", "Premortem", 1))
 
 
 def aspect_item(axis: str, experience: Experience, result: MemoryResult) -> ContextItem:
@@ -100,7 +104,7 @@ def aspect_item(axis: str, experience: Experience, result: MemoryResult) -> Cont
         category = experience.root_cause_category or "root cause"
         text = f"**{category}**: {_line(experience.root_cause)}\n*{_line(experience.goal)}*"
     else:
-        return experience_item(experience, result)
+        return explained_item(experience, result)
     return _experience(experience, result, text, 1.0)
 
 

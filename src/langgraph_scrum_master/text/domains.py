@@ -1,13 +1,29 @@
-"""What kind of work a text is about, as the name of a gate or the report of a failure tells it."""
+"""What kind of work it is: that a text is about, as the name of a gate or its reason, or that a command does."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
 
-USUAL = "feature"
+Domain: TypeAlias = Literal[
+    "debugging",
+    "refactoring",
+    "feature",
+    "testing",
+    "configuration",
+    "documentation",
+    "performance",
+    "security",
+    "integration",
+]
+
+DOMAINS: tuple[Domain, ...] = get_args(Domain)
+
+USUAL: Domain = "feature"
 """What work is where nothing tells."""
 
-_WORDS = {
+_WORDS: Mapping[Domain, str] = {
     "testing": r"tests?|testing|coverage|pytest|jest|junit|fixtures?|assertions?|flaky|regressions?|qa",
     "security": r"security|secure|vulnerab\w+|cves?|secrets?|credentials?|auth|authenti\w+|authori[sz]\w+|encrypt\w+",
     "debugging": r"lint\w*|ruff|mypy|types|typing|type (?:check\w*|errors?)|builds?|compil\w+|syntax|crash\w*",
@@ -17,11 +33,56 @@ _WORDS = {
     "configuration": r"config\w*|settings?|env|environments?|dependenc\w+",
     "refactoring": r"refactor\w*|duplicat\w+|complexity|dead code",
 }
-_TELLS = re.compile("|".join(rf"(?P<{domain}>\b(?:{words})\b)" for domain, words in _WORDS.items()))
+"""Of texts, the words that tell."""
+
+_COMMANDS: tuple[tuple[Domain, str], ...] = (
+    ("security", r"bandit|gitleaks|pip-audit|semgrep|trivy|(?:npm|pnpm|yarn|cargo) audit"),
+    ("performance", r"hyperfine|k6|locust|perf|py-spy|wrk|pytest .*--benchmark"),
+    ("documentation", r"mkdocs|sphinx-build|docusaurus|typedoc|(?:npm|pnpm|yarn|bun) run docs\S*|make (?:html|docs)"),
+    (
+        "testing",
+        r"pytest|tox|nox|unittest|coverage run|jest|vitest|mocha|rspec|phpunit|ctest|cypress|playwright test"
+        r"|(?:go|cargo|deno|dotnet|swift|mix|bazel|flutter) (?:test|nextest)"
+        r"|(?:npm|pnpm|yarn|bun) (?:run )?(?:test\S*|t\b)|(?:make|just|task) (?:\S+ )*(?:test\S*|check)"
+        r"|(?:mvnw?|gradlew?) (?:\S+ )*(?:test|verify|check)",
+    ),
+    (
+        "configuration",
+        r"(?:pip3?|conda|mamba|apt|apt-get|brew|gem|bundle|composer|npm|pnpm|yarn|bun|poetry|uv|pdm) "
+        r"(?:\S+ )*?(?:install|i|ci|add|sync|lock|update|upgrade)\b|(?:go (?:get|mod)|cargo add|uv pip|npm ci)"
+        r"|yarn$|yamllint|taplo|direnv|nginx -t|git config",
+    ),
+    (
+        "debugging",
+        r"mypy|pyright|ty|tsc|ruff|flake8|pylint|black|isort|eslint|biome|prettier|shellcheck|clippy|golangci-lint"
+        r"|make|cmake|ninja|meson|just|gcc|g\+\+|clang|rustc|javac|webpack|rollup|vite|esbuild|bazel|mvnw?|gradlew?"
+        r"|(?:go|cargo|dotnet|swift) (?:build|check|vet|clippy|run|fmt)|(?:npm|pnpm|yarn|bun) run",
+    ),
+    (
+        "integration",
+        r"docker|docker-compose|podman|kubectl|helm|terraform|tofu|pulumi|ansible\S*|aws|gcloud|az|fly|flyctl|vercel"
+        r"|heroku|curl|wget|https?|psql|mysql|sqlite3|redis-cli|mongosh|ssh|scp|rsync|gh|alembic"
+        r"|git (?:push|pull|fetch)",
+    ),
+    ("configuration", r".*\.(?:toml|ini|cfg|conf|env|ya?ml|properties)(?:\s|$)"),
+)
+"""Of commands, what each begins with; the first that fits counts."""
+
+_TOLD = [(domain, re.compile(rf"\b(?:{words})\b")) for domain, words in _WORDS.items()]
+_BEGUN = [(domain, re.compile(rf"(?:{pattern})(?:\s|$)")) for domain, pattern in _COMMANDS]
 _BETWEEN = re.compile(r"[\W_]+")
 
 
-def domain_of(*texts: str) -> str:
+def domain_of(*texts: str) -> Domain:
     """The domain that the first word to tell names, in the first of these texts that has any; else `USUAL`."""
-    told = (_TELLS.search(_BETWEEN.sub(" ", text).lower()) for text in texts)
-    return next((found.lastgroup or USUAL for found in told if found), USUAL)
+    return next((domain for text in texts if (domain := _first_told(_BETWEEN.sub(" ", text).lower()))), USUAL)
+
+
+def _first_told(text: str) -> Domain | None:
+    found = [(match.start(), domain) for domain, pattern in _TOLD if (match := pattern.search(text))]
+    return min(found)[1] if found else None
+
+
+def domain_of_command(command: str) -> Domain | None:
+    """The domain of a simple command, by what it begins with; None if it is not known."""
+    return next((domain for domain, pattern in _BEGUN if pattern.match(command)), None)
