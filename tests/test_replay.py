@@ -175,6 +175,19 @@ def _chat(folder: Path, said: list[tuple[str, str]]) -> Path:
     return folder / "chat.jsonl"
 
 
+def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
+    told = [("pm", "Build it."), ("dev", ASKS), ("tester", "All 12 tests pass.")]
+    said = [{"role": "assistant", "name": who, "content": text} for who, text in told]
+    states = [{"messages": said[:end], "decisions": [{"summary": REFUNDS}]} for end in (1, 2, 3)]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(state) + "\n" for state in states))
+
+    found = replay(tmp_path / "run.jsonl")
+    shown = run("replay", str(tmp_path / "run.jsonl")).stdout
+
+    assert [step.outcome for step in found.steps] == ["silent", "injected", "silent"]
+    assert "more" not in shown
+
+
 def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "a.json", [a_snapshot()])
     (tmp_path / "b.json").write_text("{broken")
