@@ -41,7 +41,8 @@ def inspect(
 
     if thread is None and is_database(source):
         list_threads(source, as_json=False)
-        return
+        # No page was made.
+        raise typer.Exit(2)
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:
 

@@ -66,7 +66,8 @@ def replay(
 
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-        return
+        # What was not looked at has not passed.
+        raise typer.Exit(2 if check else 0)
     chosen = _settings(config) if config is not None else None
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
@@ -74,6 +75,8 @@ def replay(
     _show(shown, found, form, _shown(source))
     if not shown.steps:
         raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")
+    if check and found is not None and not found.compared and not found:
+        raise DecodeError(f"nothing was recorded in {_shown(source)!r} that --check could compare with: give --against")
     if check and (found or shown.problems):
         raise typer.Exit(1)
 
