@@ -53,6 +53,7 @@ def replay(
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     form: Annotated[Format, typer.Option("--format", help="How to show it.")] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Exit code 1 if it differs, by default from what was recorded.")
     ] = False,
@@ -64,6 +65,7 @@ def replay(
     from langgraph_scrum_master.replay import borrowed
     from langgraph_scrum_master.replay.checkpoints import is_database
 
+    form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
         # What was not looked at has not passed.
