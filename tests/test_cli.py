@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from langgraph_scrum_master.cli.app import COMMANDS, app
+from langgraph_scrum_master.cli.examples import EXAMPLES
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -132,3 +137,50 @@ def test_the_reference_names_every_command() -> None:
     reference = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
 
     assert [name for name in COMMANDS if f"`scrum-master {name}" not in reference] == []
+
+
+def _named(*words: str) -> tuple[Any, list[str]]:
+    """The command of these words, and what is left of them."""
+    command: Any = get_command(app)
+    rest = list(words)
+    while rest and rest[0] in getattr(command, "commands", {}):
+        command = command.commands[rest.pop(0)]
+    return command, rest
+
+
+@pytest.mark.parametrize("call", [call for calls in EXAMPLES.values() for call in calls])
+def test_what_the_help_shows_can_be_called(call: str) -> None:
+    command, rest = _named(*shlex.split(re.split(" [<>] ", call)[0]))
+
+    assert not hasattr(command, "commands"), call
+    command.make_context(command.name, rest)
+
+
+def test_every_command_shows_how_it_is_called_and_the_first_help_where_to_start() -> None:
+    assert set(COMMANDS) - set(EXAMPLES) == {"version"}
+    assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
+
+
+def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    if not (subs := getattr(command, "commands", {})):
+        yield path, command
+    for name in subs:
+        yield from _leaves(subs[name], f"{path} {name}".strip())
+
+
+def test_every_command_that_tells_something_can_tell_it_as_json() -> None:
+    without = {
+        name
+        for name, command in _leaves(get_command(app))
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+
+    speaks_json_anyway = {"mcp", "snapshot", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
+    assert without == speaks_json_anyway | {"inspect", "knowledge remove"}
+
+
+def test_both_runs_of_the_example_can_be_had_as_json() -> None:
+    done = json.loads(CliRunner().invoke(app, ["run", "--json"]).stdout)
+
+    assert (done["without"]["passed"], done["with"]["passed"]) == (False, True)
+    assert done["with"]["result"]["gap"]["agent"] == "dev"

@@ -122,6 +122,26 @@ def test_the_keyboard_alone_will_do(opened: Opened) -> None:
     assert len(turns(page)) == len(messages())
 
 
+def test_whoever_listens_hears_who_speaks_in_every_turn(opened: Opened) -> None:
+    told = opened.page.locator("#turns").aria_snapshot()
+
+    assert 'button "analyst I will ask around."' in told
+    assert told.count('"tester The refund job fails') == 4
+
+
+def test_arrows_scroll_the_details_once_they_are_reached(opened: Opened) -> None:
+    page = opened.page
+    before = current(page)
+
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the details")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+
+    page.wait_for_function("document.getElementById('detail').scrollTop > 0")
+    assert current(page) == before
+
+
 def test_search_and_filters_narrow_the_timeline(opened: Opened) -> None:
     page = opened.page
 
@@ -161,6 +181,10 @@ def test_a_narrow_window_needs_no_sideways_scrolling(chromium: Browser, file: Pa
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     expect(page.locator("#turns .who").first).to_be_visible()
+    page.locator("#turns button").nth(1).click()
+    expect(page.locator("#detail")).to_be_in_viewport()
+    page.get_by_role("button", name="Back to the timeline").click()
+    expect(page.locator("#turns button").nth(1)).to_be_in_viewport()
     context.close()
 
 

@@ -123,6 +123,17 @@ def test_the_redacted_line_of_the_audit_log_still_tells_what_happened(tmp_path: 
     assert (kept.text, kept.gap.context_query) == (REDACTED, REDACTED)
 
 
+@pytest.mark.parametrize("redact", ["all", ("secrets", "emails")])
+def test_snapshots_do_not_get_it(redact: Any, tmp_path: Path) -> None:
+    a_master(snapshots=tmp_path, redact=redact).evaluate(STUCK)
+
+    (kept,) = tmp_path.iterdir()
+    left = kept.read_text(encoding="utf-8")
+    assert KEY not in left
+    assert "ann.lee@example.com" not in left
+    assert '"agent": "dev"' in left
+
+
 def test_what_a_watcher_of_the_graph_is_told_is_redacted() -> None:
     builder = StateGraph(State)
     builder.add_node(a_master(redact="secrets").node)

@@ -175,6 +175,19 @@ def _chat(folder: Path, said: list[tuple[str, str]]) -> Path:
     return folder / "chat.jsonl"
 
 
+def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
+    told = [("pm", "Build it."), ("dev", ASKS), ("tester", "All 12 tests pass.")]
+    said = [{"role": "assistant", "name": who, "content": text} for who, text in told]
+    states = [{"messages": said[:end], "decisions": [{"summary": REFUNDS}]} for end in (1, 2, 3)]
+    (tmp_path / "run.jsonl").write_text("".join(json.dumps(state) + "\n" for state in states))
+
+    found = replay(tmp_path / "run.jsonl")
+    shown = run("replay", str(tmp_path / "run.jsonl")).stdout
+
+    assert [step.outcome for step in found.steps] == ["silent", "injected", "silent"]
+    assert "more" not in shown
+
+
 def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "a.json", [a_snapshot()])
     (tmp_path / "b.json").write_text("{broken")
@@ -256,6 +269,19 @@ def test_without_a_difference_the_check_passes(tmp_path: Path) -> None:
 
     assert done.exit_code == 0, done.output
     assert "No difference in 1 steps." in done.stdout
+
+
+def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:
+    done = run("replay", str(_chat(tmp_path, [("dev", ASKS)])), "--check")
+
+    assert isinstance(done.exception, DecodeError)
+    assert "that --check could compare with: give --against" in str(done.exception)
+
+
+def test_long_names_of_files_leave_room_for_what_was_said(tmp_path: Path) -> None:
+    ScrumMaster(snapshots=tmp_path, clock=FixedClock()).evaluate(STUCK)
+
+    assert "Which queue" in run("replay", str(tmp_path), "--check").stdout
 
 
 def test_a_source_that_was_there_then_and_is_not_now_is_named(tmp_path: Path) -> None:
@@ -413,6 +439,8 @@ def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path) -> None:
 def test_threads_are_listed_where_none_is_named(database: Path) -> None:
     assert [(thread.thread, thread.steps) for thread in threads(str(database))] == [("two", 3), ("one", 6)]
     assert "Say which with --thread." in run("replay", str(database)).stdout
+    for command in (["replay", "--check"], ["inspect"], ["snapshot"]):
+        assert run(*command, str(database)).exit_code == 2
     assert [row["thread"] for row in printed("replay", str(database))] == ["two", "one"]
 
 

@@ -250,6 +250,35 @@ def test_a_torn_line_costs_only_itself(tmp_path: Path) -> None:
     assert "is not JSON" in torn.problem
 
 
+def _lines(path: Path, rows: list[Any]) -> list[Snapshot]:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [placed.snapshot for placed in snapshots_in(path) if placed.snapshot is not None]
+
+
+def test_a_state_a_line_is_a_step_each(tmp_path: Path) -> None:
+    said = [{"role": "assistant", "name": "dev", "content": text} for text in ("One.", "Two.", "Three.")]
+    states = [{"messages": said[:end], "tickets": [end]} for end in (1, 2, 3)]
+
+    found = _lines(tmp_path / "x.jsonl", states)
+
+    assert [(each.step, each.state, each.origin) for each in found] == [
+        (step, state, "checkpoint") for step, state in enumerate(states, 1)
+    ]
+
+
+def test_states_that_do_not_go_on_from_each_other_are_no_run(tmp_path: Path) -> None:
+    cases = [{"messages": [{"role": "user", "content": text}]} for text in ("One.", "Two.")]
+
+    assert [each.origin for each in _lines(tmp_path / "x.jsonl", cases)] == ["state", "state"]
+
+
+def test_a_single_line_may_be_a_message_or_a_conversation(tmp_path: Path) -> None:
+    message = {"role": "assistant", "name": "dev", "content": "Which queue?"}
+
+    assert len(_lines(tmp_path / "x.jsonl", [message])) == 1
+    assert len(_lines(tmp_path / "x.jsonl", [{"messages": [message, message]}])) == 2
+
+
 SAID = [("user", "Build it."), ("dev", "Which queue do refunds go to?"), ("architect", "To refunds-v2.")]
 CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "queue"}'}}
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from langgraph_scrum_master.cli.examples import below
 from langgraph_scrum_master.cli.quick import quickly
 from langgraph_scrum_master.cli.settings import defaults, settings
 from langgraph_scrum_master.errors import ScrumMasterError
@@ -49,7 +50,9 @@ class Commands(Mapping[str, Any]):
             holder.add_typer(made, name=name)
         else:
             holder.command(name)(made)
-        return get_group(holder).commands[name]
+        command = get_group(holder).commands[name]
+        command.epilog = below(name)
+        return command
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -68,6 +71,7 @@ app = typer.Typer(
     name="scrum-master",
     cls=_Group,
     no_args_is_help=True,
+    epilog=below(""),
     pretty_exceptions_enable=False,
 )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ScrumMasterError
 from langgraph_scrum_master.history import CONTEXT_KEY
 from langgraph_scrum_master.model import InjectionResult
@@ -17,7 +18,7 @@ FROZEN = 1772452800.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Plain):
     """One node's turn: who, and what it said or did."""
 
     who: str
@@ -25,7 +26,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Playback:
+class Playback(Plain):
     """A run of the graph, and how it ended."""
 
     steps: tuple[Step, ...]

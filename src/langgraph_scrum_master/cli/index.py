@@ -126,13 +126,14 @@ def remember(
     verified: Annotated[bool, typer.Option("--verified", help="Say that it was checked, now.")] = False,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Keep a text in a memory; prints its key. The same text again takes its place."""
     from langgraph_scrum_master.learned import noted
 
     kept = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
-    typer.echo(kept.key)
+    typer.echo(json.dumps({"key": kept.key}) if as_json else kept.key)
 
 
 def assemble(

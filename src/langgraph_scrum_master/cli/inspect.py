@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import webbrowser
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -40,7 +41,8 @@ def inspect(
 
     if thread is None and is_database(source):
         list_threads(source, as_json=False)
-        return
+        # No page was made.
+        raise typer.Exit(2)
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:
 
@@ -48,7 +50,7 @@ def inspect(
             return _looked_at(source, thread, opened, live=serve)
 
         if serve:
-            _serve(look, port, show)
+            _serve(renewed(look, lambda: _signature(source)), port, show)
         else:
             _write(look(), output, show)
 
@@ -94,6 +96,40 @@ def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool) -> None:
             typer.echo("Stopped.")
 
 
+def renewed(look: Callable[[], dict[str, Any]], signature: Callable[[], object]) -> Callable[[], dict[str, Any]]:
+    """The same look, taken anew only when the signature has changed, or there is none; one at a time."""
+    lock, last = threading.Lock(), dict[object, dict[str, Any]]()
+
+    def looked() -> dict[str, Any]:
+        with lock:
+            # Before the look: what is written meanwhile is seen by the next one.
+            now = signature()
+            if now is None or now not in last:
+                seen = look()
+                last.clear()
+                last[now] = seen
+            return last[now]
+
+    return looked
+
+
+def _signature(source: str) -> object:
+    """By what a change of the source is told; none for a database server, which must be asked."""
+    if "://" in source:
+        return None
+    path = Path(source)
+    files = sorted(path.rglob("*")) if path.is_dir() else [path, path.with_name(f"{path.name}-wal")]
+    return tuple((str(each), *_stamp(each)) for each in files)
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size
+
+
 def server_for(look: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPServer:
     """A server on loopback with the page at `/`, and at `/data` what it shows, looked at anew each time."""
 
@@ -112,7 +148,8 @@ def server_for(look: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPSe
         def _look(self, kind: str, form: Callable[[dict[str, Any]], str]) -> None:
             try:
                 data = look()
-            except ScrumMasterError as error:
+            # Whatever a source that is being written raises: the next look may do.
+            except Exception as error:
                 self._answer(503, "text/plain", str(error))
                 return
             if self.headers.get("If-None-Match") == data["digest"]:

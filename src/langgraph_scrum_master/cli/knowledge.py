@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
+from rich.progress import track
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
 from langgraph_scrum_master.errors import ConfigError, DecodeError
@@ -26,16 +28,18 @@ def add(
     doc_type: Annotated[str, typer.Option("--type", help="Such as email, page or ticket.")] = "document",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Keep documents, each under its path as its id; one that is kept already is replaced."""
     documents = [_document(file, date, doc_type) for file in files]
 
-    async def work() -> None:
+    async def work() -> list[str]:
         base = _base(folder, namespace, embedder, new=True)
-        for document in documents:
-            typer.echo(await base.index_document(document))
+        return [await base.index_document(document) for document in track(documents, "Keeping", console=console)]
 
-    asyncio.run(work())
+    console = Console(stderr=True)
+    kept = asyncio.run(work())
+    typer.echo(json.dumps({"documents": kept}, indent=2) if as_json else "\n".join(kept))
 
 
 @knowledge.command()

@@ -71,6 +71,7 @@ def load(
     file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Objects with key, content and metadata.")],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Keep the texts of a file of JSON lines; what is kept already, word for word, is not written again.
 
@@ -81,7 +82,10 @@ def load(
         task = progress.add_task("Keeping", total=len(rows))
         store = opened(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
-    Console().print(f"Kept {len(rows)} texts in {folder}.")
+    if as_json:
+        typer.echo(json.dumps({"kept": len(rows), "memory": str(folder)}))
+    else:
+        Console().print(f"Kept {len(rows)} texts in {folder}.")
 
 
 @memory.command()

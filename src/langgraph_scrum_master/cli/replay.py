@@ -53,6 +53,7 @@ def replay(
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     form: Annotated[Format, typer.Option("--format", help="How to show it.")] = "table",
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Exit code 1 if it differs, by default from what was recorded.")
     ] = False,
@@ -64,9 +65,11 @@ def replay(
     from langgraph_scrum_master.replay import borrowed
     from langgraph_scrum_master.replay.checkpoints import is_database
 
+    form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-        return
+        # What was not looked at has not passed.
+        raise typer.Exit(2 if check else 0)
     chosen = _settings(config) if config is not None else None
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
@@ -74,6 +77,8 @@ def replay(
     _show(shown, found, form, _shown(source))
     if not shown.steps:
         raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")
+    if check and found is not None and not found.compared and not found:
+        raise DecodeError(f"nothing was recorded in {_shown(source)!r} that --check could compare with: give --against")
     if check and (found or shown.problems):
         raise typer.Exit(1)
 

@@ -52,8 +52,11 @@ def _overview(steps: Iterable[ReplayStep]) -> Table:
     return table
 
 
+_NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
+"""A file's name may be long, and must leave room for what it holds."""
+
 _COLUMNS: dict[str, dict[str, Any]] = {
-    "step": {"style": "dim", "no_wrap": True},
+    "step": {"style": "dim", **_NARROW},
     "who": {"no_wrap": True},
     "said": {"ratio": 3},
     "outcome": {"no_wrap": True},
@@ -89,8 +92,8 @@ def _differences(found: Difference) -> Table:
     table = Table(
         title=f"{count} of {found.compared} steps differ", box=box.SIMPLE_HEAD, title_justify="left", expand=True
     )
-    for name in ("step", "what"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("step", **_NARROW)
+    table.add_column("what", no_wrap=True)
     table.add_column("before", ratio=1, style="red")
     table.add_column("after", ratio=1, style="green")
     for row in difference_rows(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ WIDTH = 118
 
 def run(
     svg: Annotated[Path | None, typer.Option(help="Draw what is shown into this SVG file too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print both runs as JSON.")] = False,
 ) -> None:
     """Run the example team twice, without and with its scrum master, and show what the difference is.
 
@@ -24,7 +26,7 @@ def run(
     from langgraph_scrum_master.cli import show
     from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
 
-    console = Console(record=svg is not None, width=WIDTH if svg else None)
+    console = Console(record=svg is not None, width=WIDTH if svg else None, stderr=as_json, quiet=as_json and not svg)
     with console.status("Filling the team's memory …"):
         from langgraph_scrum_master.memory.chroma import ChromaMemory
 
@@ -40,5 +42,7 @@ def run(
             svg.write_text(show.drawing(console), encoding="utf-8")
         except OSError as error:
             raise ScrumMasterError(f"cannot write {str(svg)!r}: {error.strerror}") from error
+    if as_json:
+        typer.echo(json.dumps({"task": team.TASK, "without": alone.to_dict(), "with": helped.to_dict()}, indent=2))
     if alone.passed or not helped.passed:
         raise typer.Exit(1)

@@ -96,7 +96,7 @@ def choice(result: InjectionResult) -> Table:
         table.add_row(
             "dropped", f"{drop.relevance_score:.2f}", drop.source, escape(drop.title), _WHY[drop.why], style="dim"
         )
-    if rest := len(result.dropped) - MOST_DROPPED:
+    if (rest := len(result.dropped) - MOST_DROPPED) > 0:
         table.add_row("", "", "", f"and {rest} more", "", style="dim")
     return table
 

@@ -30,7 +30,8 @@ def snapshot(
 
     if thread is None and is_database(source):
         list_threads(source, as_json=False)
-        return
+        # Nothing was saved.
+        raise typer.Exit(2)
     with logs_aside():
         placed = [each for run in runs(source, thread) for each in run.snapshots]
     for each in placed:

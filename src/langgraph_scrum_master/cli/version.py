@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import platform
 from importlib.metadata import version as installed_version
 
 import typer
 
+from langgraph_scrum_master.cli.memory import AsJson
 
-def version() -> None:
-    """Print the installed version."""
-    typer.echo(installed_version("langgraph-scrum-master"))
+
+def version(as_json: AsJson = False) -> None:
+    """Print the installed version; with --json that of Python and of LangGraph too."""
+    own = installed_version("langgraph-scrum-master")
+    if as_json:
+        others = {"langgraph": installed_version("langgraph"), "python": platform.python_version()}
+        typer.echo(json.dumps({"langgraph-scrum-master": own, **others}))
+    else:
+        typer.echo(own)

@@ -44,9 +44,7 @@ _FACTORS = [*RecencyFactor]
 _AGES = [factor.value for factor in _FACTORS[:-1]]
 
 
-def get_recency_factor(
-    created_at: datetime | str, now: float | None = None, weights: RecencyWeights = USUAL
-) -> float:
+def get_recency_factor(created_at: datetime | str, now: float | None = None, weights: RecencyWeights = USUAL) -> float:
     """How much more or less a memory counts by its age; 1 where its time is not known. A naive time is taken as UTC."""
     created = instant(created_at.isoformat() if isinstance(created_at, datetime) else created_at)
     if created == float("-inf"):

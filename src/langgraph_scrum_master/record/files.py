@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +21,7 @@ from langgraph_scrum_master.record.snapshots import (
     state_slice,
     write_text,
 )
-from langgraph_scrum_master.shapes import dict_of, text_of
+from langgraph_scrum_master.shapes import dict_of, items_of, text_of
 from langgraph_scrum_master.state import HOST_KEYS, READ_BACK
 
 KINDS = (".json", ".jsonl")
@@ -85,7 +87,7 @@ def of_data(data: object, name: str) -> Iterator[Snapshot]:
     elif isinstance(data, Mapping) and _is_whole(data):
         yield _of_whole(data, name)
     elif isinstance(data, Mapping) and any(key in data for key in _TELLING):
-        yield _decoded(upgraded({"schema": 1, "state": data}, name), name)
+        yield _of_state(data, name)
     elif messages := messages_in(data):
         yield from growing(messages)
     else:
@@ -156,7 +158,11 @@ def _of_lines(name: str, lines: Sequence[tuple[int, str]]) -> Iterator[Placed]:
             rows.append((where, read_json(where, line)))
         except DecodeError as error:
             yield Placed(where, None, str(error))
-    if rows and not any(isinstance(data, Mapping) and _is_whole(data) for _, data in rows):
+    states = [row for row in rows if _is_state(row[1])]
+    if len(rows) > 1 and len(states) == len(rows):
+        yield from _of_states(states)
+        return
+    if rows and not states and not any(isinstance(data, Mapping) and _is_whole(data) for _, data in rows):
         yield from _numbered(name, of_data([data for _, data in rows], name))
         return
     for where, data in rows:
@@ -166,8 +172,29 @@ def _of_lines(name: str, lines: Sequence[tuple[int, str]]) -> Iterator[Placed]:
             yield Placed(where, None, str(error))
 
 
+def _of_states(rows: Sequence[tuple[str, Any]]) -> Iterator[Placed]:
+    """A state a line: the steps of one run if each goes on with the messages of the one before."""
+    said = [items_of(state.get("messages")) for _, state in rows]
+    one_run = all(after[: len(before)] == before for before, after in pairwise(said))
+    origin = "checkpoint" if one_run else "state"
+    for step, (where, state) in enumerate(rows, 1):
+        yield Placed(where, replace(_of_state(state, where), step=step, origin=origin))
+
+
 def _numbered(name: str, snapshots: Iterator[Snapshot]) -> Iterator[Placed]:
     return (Placed(name, snapshot) for snapshot in snapshots)
+
+
+def _is_state(data: object) -> bool:
+    return (
+        isinstance(data, Mapping)
+        and not _is_whole(data)
+        and (isinstance(data.get("messages"), list) or any(key in data for key in _TELLING))
+    )
+
+
+def _of_state(data: Mapping[str, Any], name: str) -> Snapshot:
+    return _decoded(upgraded({"schema": 1, "state": data}, name), name)
 
 
 def _is_whole(data: Mapping[str, Any]) -> bool:
