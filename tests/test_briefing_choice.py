@@ -22,6 +22,9 @@ PARSERS_AND_OTHERS = [
 ]
 """Thirty lessons of one category, seen as often and as sure as each other, those on parsers written first."""
 
+# From Python 3.13 on a connection that nobody closes is told of.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:

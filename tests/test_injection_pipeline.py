@@ -773,14 +773,11 @@ class Remembering:
         self.asked_for.append(k)
         return list(self.found[:k])
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("recent", "end_session", "last_session", "open") or name.startswith("__"):
-            raise AttributeError(name)
+    async def _nothing(self, *_: Any, **__: Any) -> Any:
+        return []
 
-        async def nothing(*_: Any, **__: Any) -> list[Any]:
-            return []
-
-        return nothing
+    store_embedding = store_relationship = store_pattern = store_decision = _nothing
+    search_patterns = get_patterns_by_type = search_decisions = get_decisions_by_agent = _nothing
 
 
 def found(content: str, score: float = 0.9, seconds_ago: float = DAY, **fields: Any) -> MemoryResult:

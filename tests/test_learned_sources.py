@@ -293,10 +293,11 @@ class PlainMemory:
     async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
         await self._inner.store_embedding(key, content, metadata)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("beside", "search_where", "open"):
-            raise AttributeError(name)
-        return getattr(self._inner, name)
+    async def _nothing(self, *_: Any, **__: Any) -> Any:
+        return []
+
+    store_relationship = store_pattern = store_decision = search_patterns = _nothing
+    get_patterns_by_type = search_decisions = get_decisions_by_agent = _nothing
 
 
 async def test_a_memory_without_shelves_serves_with_what_it_has() -> None:

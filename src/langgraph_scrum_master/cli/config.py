@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Annotated
 
 import typer
@@ -24,7 +25,8 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
         return
     table = Table("setting", "value", "from", box=None)
     for name, value, origin in rows:
-        table.add_row(name, Text(json.dumps(value)), Text(origin, style="dim" if origin == "default" else ""))
+        where = os.path.relpath(origin) if os.path.isfile(origin) else origin
+        table.add_row(name, Text(json.dumps(value)), Text(where, style="dim" if origin == "default" else ""))
     Console().print(table)
 
 
