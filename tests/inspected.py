@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.cli.page import page, page_data
-from langgraph_scrum_master.model import Snapshot
-from langgraph_scrum_master.record.files import write_snapshots
 from langgraph_scrum_master.replay import replay
 
 SCRIPT = "</script><script>document.title = 'attacked'</script><img src=x onerror=\"document.title = 'attacked'\">"
@@ -28,22 +27,20 @@ def messages() -> list[dict[str, Any]]:
     ]
 
 
-def snapshots() -> list[Snapshot]:
+def states() -> list[dict[str, Any]]:
     """The state after each message."""
     decisions = [
         {"agent": "architect", "summary": "Refunds go to the queue refunds-v2."},
         {"agent": "architect", "summary": "The landing page has a teal header."},
     ]
     said = messages()
-    return [
-        Snapshot(state={"messages": said[:end], "decisions": decisions}, step=end) for end in range(1, len(said) + 1)
-    ]
+    return [{"messages": said[:end], "decisions": decisions} for end in range(1, len(said) + 1)]
 
 
 def write_run(folder: Path) -> Path:
-    """The states as a file of snapshots."""
+    """The states as a file, one a line."""
     path = folder / "run.jsonl"
-    write_snapshots(path, snapshots())
+    path.write_text("".join(json.dumps(state) + "\n" for state in states()), encoding="utf-8")
     return path
 
 
