@@ -9,7 +9,8 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -367,6 +368,12 @@ graph.invoke({"messages": [HumanMessage("Build.")], "decisions": notes}, {"confi
 """
 
 
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(tmp_path / "c.db", check_same_thread=False)) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What another process left: a thread with a scrum master, and one without."""
@@ -416,8 +423,7 @@ def test_reading_a_database_leaves_no_trace(database: Path) -> None:
     assert hashes(database.parent) == before
 
 
-def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "c.db", check_same_thread=False)
+def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path, connection: sqlite3.Connection) -> None:
     builder = StateGraph(MessagesState)
     builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
     builder.add_edge(START, "dev")
@@ -455,8 +461,7 @@ def test_a_threads_steps_are_saved_and_replay_alike(database: Path, tmp_path: Pa
     assert last == (tmp_path / "x.jsonl").read_text().splitlines(keepends=True)[-1]
 
 
-def test_a_branch_that_was_forked_off_is_replayed_too(tmp_path: Path) -> None:
-    connection = sqlite3.connect(tmp_path / "c.db", check_same_thread=False)
+def test_a_branch_that_was_forked_off_is_replayed_too(tmp_path: Path, connection: sqlite3.Connection) -> None:
     builder = StateGraph(MessagesState)
     builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
     builder.add_edge(START, "dev")
@@ -493,11 +498,12 @@ class Deltas(TypedDict):
 
 
 @pytest.mark.filterwarnings("ignore:.*DeltaChannel")
-def test_messages_that_are_kept_in_deltas_are_told_and_replayed_from_the_graph(tmp_path: Path) -> None:
+def test_messages_that_are_kept_in_deltas_are_told_and_replayed_from_the_graph(
+    tmp_path: Path, connection: sqlite3.Connection
+) -> None:
     builder = StateGraph(Deltas)
     builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
     builder.add_edge(START, "dev")
-    connection = sqlite3.connect(tmp_path / "c.db", check_same_thread=False)
     graph: Any = builder.compile(checkpointer=SqliteSaver(connection))
     thread: Any = {"configurable": {"thread_id": "t"}}
     graph.invoke({"messages": [HumanMessage("Build.")]}, thread)
