@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import resource
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,6 +19,7 @@ import pytest
 from builders import DECISION, QUESTION, json_blocks
 from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher, Value
 from langgraph_scrum_master.cli.told import Told
+from langgraph_scrum_master.replay.borrowed import copied
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -114,6 +115,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         await ChromaMemory(folder).beside("values").store_many([principle.kept()])
 
     asyncio.run(work())
+    # What was let go of is closed now, not while a test looks at the files.
+    gc.collect()
     return root
 
 
@@ -129,7 +132,7 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     """What each call was answered; they run side by side, for starting a process is what takes the time."""
     memory, empty = ("--memory", folder_of(project)), tmp_path_factory.mktemp("empty")
     broken = tmp_path_factory.mktemp("broken") / "memory"
-    shutil.copytree(folder_of(project), broken)
+    copied(folder_of(project), broken)
     for ledger in broken.glob("ledger-*"):
         ledger.write_bytes(b"this is not a database" * 1000)
     prompt, failure = "user-prompt-submit", "post-tool-failure"

@@ -23,6 +23,7 @@ from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.memory.langgraph_store import StoreMemory
 from langgraph_scrum_master.memory.ledger import LEAVING, PENDING
 from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.replay.borrowed import copied
 
 KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
 QUEUE = "Refunds go to the queue billing-v2."
@@ -120,7 +121,7 @@ async def test_a_folder_without_its_ledger_gets_a_new_one(tmp_path: Path) -> Non
     await first.store_many([("keys", KEYS, {"title": "Keys"}), ("queue", QUEUE, {})])
     await first.store_decision(Decision(id="D-1", agent_type="pm", context="We ship on Fridays."))
     other = tmp_path.parent / "copied"
-    shutil.copytree(tmp_path, other)
+    copied(tmp_path, other)
     for ledger in other.glob("ledger-*"):
         ledger.unlink()
 

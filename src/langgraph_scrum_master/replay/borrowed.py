@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.protocols import MemoryStore
+
+
+def copied(folder: str | Path, copy: Path) -> Path:
+    """A copy of a memory's folder, also while somebody uses it: SQLite's passing files may go meanwhile."""
+
+    def as_long_as_it_is_there(source: str, target: str) -> str:
+        with suppress(FileNotFoundError):
+            shutil.copy2(source, target)
+        return target
+
+    return Path(shutil.copytree(folder, copy, copy_function=as_long_as_it_is_there))
 
 
 @contextmanager
@@ -20,8 +31,7 @@ def borrowed(folder: str | Path, namespace: str = "default", embedder: str = "st
     if not Path(folder).is_dir():
         raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
     with TemporaryDirectory(prefix="scrum-master-") as place:
-        copy = Path(place) / "memory"
-        shutil.copytree(folder, copy)
+        copy = copied(folder, Path(place) / "memory")
         memory = ChromaMemory(copy, namespace=namespace, embedder=embedder)
         try:
             yield memory
