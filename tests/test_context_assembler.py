@@ -6,7 +6,8 @@ import asyncio
 import re
 import tracemalloc
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -19,6 +20,7 @@ from langgraph_scrum_master import (
     FormattedContext,
     InvalidContextTypeError,
     Memory,
+    MemoryResult,
     Searcher,
     StoreError,
     StoreMemory,
@@ -198,6 +200,59 @@ async def test_a_source_that_fails_or_hangs_is_told_and_the_others_are_given(log
     assert set(context.sources_used) == {"memory", "experience", "value"}
     assert [(failure.source, failure.late) for failure in context.failures] == [("code", False), ("commits", True)]
     assert [entry["source"] for entry in logged if entry["event"] == "source.failed"] == ["code", "commits"]
+
+
+async def test_a_damaged_shelf_on_the_disk_takes_no_other_along(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many([LIMIT])
+    await memory.beside("code").store_many([unit.kept() for unit in UNITS])
+    await memory.beside("commits").store_many([COMMIT.kept()])
+    damaged = memory.beside("commits")._ledger_path
+    memory.beside("commits").close()
+    assert damaged is not None
+    damaged.write_bytes(b"this is no database" * 1000)
+
+    context = await ContextAssembler(Searcher(memory)).assemble_context("How is the price cache invalidated?", ALL)
+
+    assert set(context.sources_used) == {"memory", "code"}
+    assert [(failure.source, failure.late) for failure in context.failures] == [("commits", False)]
+
+
+class Elsewhere:
+    """A searcher that knows no memory of ours."""
+
+    async def search_memories(self, query: str, limit: int = 20) -> list[MemoryResult]:
+        return [MemoryResult(key="m9", content="Prices are cached elsewhere.", score=0.9, metadata={})]
+
+
+async def test_a_searcher_of_ones_own_need_only_search() -> None:
+    context = await ContextAssembler(cast("Searcher", Elsewhere())).assemble_context("price cache", ["memories"])
+
+    assert "Prices are cached elsewhere." in context.markdown
+
+
+async def test_what_each_source_finds_is_asked_in_one_search_and_is_what_it_finds_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searcher, query = await a_searcher(), "How is the price cache invalidated?"
+    alone = {result.key for result in await searcher.search_memories(query)}
+    alone |= {result.key for _, result in await searcher.search_code(query)}
+    threads: list[object] = []
+    off_loop = ChromaMemory._off_loop
+
+    async def counted(memory: ChromaMemory, *call: Any) -> Any:
+        threads.append(call)
+        return await off_loop(memory, *call)
+
+    monkeypatch.setattr(ChromaMemory, "_off_loop", counted)
+    assembler = ContextAssembler(searcher, min_relevance=0)
+
+    context = await assembler.assemble_context(query, ["memories", "code"], max_tokens=20_000)
+
+    assert len(threads) == 1
+    units = {unit.qualified_name: unit.kept().key for unit in UNITS}
+    shown = [item.metadata for item in context.items]
+    assert {units[each["qualified_name"]] if "qualified_name" in each else each["id"] for each in shown} == alone
 
 
 async def test_what_surer_newer_or_more_important_counts_more_among_its_like() -> None:

@@ -39,7 +39,7 @@ def ledger_of(folder: Path) -> Path:
 @pytest.mark.parametrize("query", ["Which batch has a lease?", "refund of a token in a region", "Number 77", "ledger"])
 async def test_what_is_found_is_what_chroma_finds(filled: Path, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_ledger = await ChromaMemory(filled).search_similar(query, k=20)
-    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.FEW", 0)
+    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.MOST_NUMBERS", 0)
     by_chroma = await ChromaMemory(filled).search_similar(query, k=20)
 
     assert by_ledger == by_chroma

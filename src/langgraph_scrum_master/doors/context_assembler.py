@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeAlias
@@ -113,7 +114,10 @@ class ContextAssembler:
         refuse_bad(query, limit=limit, max_tokens=max_tokens)
         types = _known(context_types)
         searches = {name: self._search(name, query, limit) for name in WEIGHTS if name in types}
-        found, failures = await self._asked(searches)
+        # Who brings a searcher of their own need not have that.
+        at_once = getattr(self._searcher, "asked_before", lambda *_: nullcontext())
+        async with at_once(query, list(searches), limit, self._deadline / 2):
+            found, failures = await self._asked(searches)
         by_section = {SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
         weights = {SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
         made = await off_loop(self._fitted, "Context", by_section, weights, max_tokens, _total)
@@ -212,8 +216,10 @@ class ContextAssembler:
         try:
             for name, search in searches.items():
                 tasks[name] = asyncio.ensure_future(search())
+                await asyncio.sleep(0)
                 # Searches that compute would get in each other's way; those that wait for a server do not.
-                await asyncio.wait([tasks[name]], timeout=PATIENCE)
+                if not tasks[name].done():
+                    await asyncio.wait([tasks[name]], timeout=PATIENCE)
             done, _ = await asyncio.wait(tasks.values(), timeout=self._deadline)
         finally:
             for task in tasks.values():

@@ -26,13 +26,14 @@ from langgraph_scrum_master.memory.vectors import Vectors
 from langgraph_scrum_master.rank.asked import Candidate, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally, rarity
 from langgraph_scrum_master.rank.features import Array, Features
+from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
 
 DONE, PENDING, LEAVING = 0, 1, 2
 """Whether Chroma has the record, is to get it, or is to lose it."""
 
 MOST_REMEMBERED = 16_384
-"""Records that are kept at hand as they were read, about 2 kB and their text each, until somebody writes."""
+"""Records that are kept at hand as ranking wants them, about 2 kB each, until somebody writes."""
 
 VERSION = 3
 """Of what is written here; a ledger of another version is made anew from what is in Chroma."""
@@ -59,14 +60,11 @@ _TABLES = ("records", "tally", "terms", "postings", "edges", "modelled")
 
 
 class Row(NamedTuple):
-    """A record as the book has it."""
+    """A record as ranking wants it."""
 
     id: int
     kind: Kind
     key: str
-    text: str
-    data: str
-    """As JSON."""
     candidate: Candidate
 
 
@@ -80,7 +78,7 @@ class Ledger:
         self._links = Links(self._db)
         self.modelled = Modelled(self._db)
         self.vectors = Vectors(self._db)
-        self._tally = Tally()
+        self.tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
         self._numbers: dict[tuple[Kind, str], int] = {}
@@ -144,38 +142,42 @@ class Ledger:
     @property
     def size(self) -> int:
         """Records in it."""
-        return self._tally.size
+        return self.tally.size
 
     @property
     def mean_length(self) -> float:
         """Terms of a record, on average."""
-        return self._tally.mean_length
+        return self.tally.mean_length
 
     @property
     def centre(self) -> Array:
         """The mean of the records' vectors, less what too few of them say."""
-        return self._tally.centre
+        return self.tally.centre
 
     @property
     def mean_grams(self) -> float:
         """Filled places of a record, on average."""
-        return self._tally.mean_grams
+        return self.tally.mean_grams
 
     def token_rarity(self, tokens: Array) -> Array:
         """How much each of these tokens of the static model counts."""
-        return self._tally.token_rarity(tokens)
+        return self.tally.token_rarity(tokens)
 
     def gram_rarity(self, places: Array) -> Array:
         """How much each of these places for letters in a row counts."""
-        return self._tally.gram_rarity(places)
+        return self.tally.gram_rarity(places)
+
+    def term_counts(self, terms: Array) -> Array:
+        """In how many records each term stands."""
+        return np.array(self._lexicon.counts(terms.tolist()))
 
     def term_rarity(self, terms: Array) -> Array:
         """How much each term counts."""
-        return rarity(np.array(self._lexicon.counts(terms.tolist())), self.size)
+        return rarity(self.term_counts(terms), self.size)
 
-    def words(self, terms: Sequence[int]) -> list[str]:
-        """A word for each of these terms; an empty one where none is known."""
-        return self._lexicon.words(terms)
+    def kin(self, terms: Array, known: Kinship) -> Array:
+        """The number that a word of each of these terms is known by there."""
+        return self._lexicon.kin(terms, known)
 
     def refresh(self) -> None:
         """Read the counts again if another process has written."""
@@ -231,7 +233,7 @@ class Ledger:
             )
             # As it will be read again, so that taking a record out leaves nothing of it.
             searched = [record.kind in SEARCHED for record in records]
-            self._tally.add(np.asarray(made)[searched].astype("<f2"))
+            self.tally.add(np.asarray(made)[searched].astype("<f2"))
             self._index(records, features)
             self._put_in_context(places)
             self._save()
@@ -337,22 +339,21 @@ class Ledger:
 
     def _read_rows(self, where: str, values: Sequence[Any], *before: Any) -> list[Row]:
         query = (
-            "SELECT id, kind, key, text, data, features, vector, context, session, position, created, links "
+            "SELECT id, kind, key, features, vector, context, session, position, created, links "
             f"FROM records WHERE {where} AND state != {LEAVING}"
         )
         found = self._db.among(query, values, *before)
-        return [Row(number, kind, key, text, data, Candidate(*rest)) for number, kind, key, text, data, *rest in found]
+        return [Row(number, kind, key, Candidate(*rest)) for number, kind, key, *rest in found]
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """These records by their number."""
-        with self._lock:
-            found = [row for i in ids if (row := self._rows.get(i))]
-            found += self._read_rows("id IN ({})", [i for i in ids if i not in self._rows])
+        query = f"SELECT id, kind, key, text, data FROM records WHERE id IN ({{}}) AND state != {LEAVING}"
+        found = self._db.among(query, ids)
         # Read in one go: that is several times as fast as one by one.
-        data = json.loads(f"[{','.join([row.data for row in found])}]")
+        data = json.loads(f"[{','.join([row[-1] for row in found])}]")
         return {
-            row.id: Record(kind=row.kind, key=row.key, text=row.text, data=each)
-            for row, each in zip(found, data, strict=True)
+            number: Record(kind=kind, key=key, text=text, data=each)
+            for (number, kind, key, text, _), each in zip(found, data, strict=True)
         }
 
     def close(self) -> None:
@@ -404,7 +405,7 @@ class Ledger:
             self._put_in_context([place])
         # Relationships are not searched: what they say must not make words less rare.
         if record.kind in SEARCHED:
-            self._tally.count(features)
+            self.tally.count(features)
         self._kinds[record.kind] = self._kinds.get(record.kind, 0) + 1
         session = session_of(record)
         if place is not None and place[0] == session:
@@ -425,8 +426,8 @@ class Ledger:
         if not self._kinds[kind]:
             del self._kinds[kind]
         if kind in SEARCHED:
-            self._tally.count(features, -1)
-            self._tally.add(np.frombuffer(vector, dtype="<f2")[None, :], -1)
+            self.tally.count(features, -1)
+            self.tally.add(np.frombuffer(vector, dtype="<f2")[None, :], -1)
             self._lexicon.take_out(number, kind, features)
         else:
             self._lost |= self._links.take_out(number)
@@ -465,29 +466,29 @@ class Ledger:
             self._db.execute("COMMIT")
 
     def _load(self) -> None:
-        self._tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
+        self.tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
         for name, value in self._db.execute("SELECT name, value FROM tally"):
             if name in ("complete", "embedder"):
                 continue
             if name == "kinds":
                 self._kinds = json.loads(value)
             elif name == "vectors":
-                self._tally.vectors = np.frombuffer(value, dtype="<f8")
+                self.tally.vectors = np.frombuffer(value, dtype="<f8")
             elif name in ("tokens", "grams"):
                 counts = np.frombuffer(value, dtype="<i4").copy()
-                if len(counts) == len(getattr(self._tally, name)):
-                    setattr(self._tally, name, counts)
+                if len(counts) == len(getattr(self.tally, name)):
+                    setattr(self.tally, name, counts)
             else:
-                setattr(self._tally, name, int(value))
+                setattr(self.tally, name, int(value))
         self._version = self._db.version
 
     def _save(self) -> None:
         values = {
-            "size": str(self._tally.size).encode(),
-            "length": str(self._tally.length).encode(),
-            "tokens": self._tally.tokens.tobytes(),
-            "grams": self._tally.grams.tobytes(),
-            "vectors": self._tally.vectors.tobytes(),
+            "size": str(self.tally.size).encode(),
+            "length": str(self.tally.length).encode(),
+            "tokens": self.tally.tokens.tobytes(),
+            "grams": self.tally.grams.tobytes(),
+            "vectors": self.tally.vectors.tobytes(),
             "kinds": json.dumps(self._kinds).encode(),
         }
         self._db.executemany("INSERT OR REPLACE INTO tally VALUES (?, ?)", values.items())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from langgraph_scrum_master.memory.database import Database
 from langgraph_scrum_master.memory.records import Kind
 from langgraph_scrum_master.rank.features import Array, Features, vocabulary
+from langgraph_scrum_master.rank.kinship import Kinship
 
 MOST_POSTINGS = 250
 """Rows of a word that are looked at, the newest: a word in more of them tells little."""
@@ -20,13 +22,34 @@ ENOUGH_POSTINGS = 750
 MOST_HELD = 4_096
 """Words whose rows are kept at hand, until somebody writes."""
 
-MOST_WORDS = 100_000
-"""Words that are kept at hand; a word that is known never changes."""
-
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS terms(number INTEGER PRIMARY KEY, word TEXT NOT NULL, texts INTEGER NOT NULL);
 CREATE VIRTUAL TABLE IF NOT EXISTS postings USING fts5(body, content='', detail=none);
 """
+
+
+class _Kin(NamedTuple):
+    """Terms whose words were looked up, in order, and what those are known by."""
+
+    known: Kinship | None
+    terms: Array
+    found: Array
+
+    def numbers(self, terms: Array) -> Array:
+        """What each of these is known by; -1 if it was not looked up."""
+        if not len(self.terms):
+            return np.full(len(terms), -1)
+        place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return np.where(self.terms[place] == terms, self.found[place], -1)
+
+    def plus(self, terms: Array, found: Array) -> _Kin:
+        """With these as well."""
+        every = np.append(self.terms, terms)
+        order = np.argsort(every)
+        return _Kin(self.known, every[order], np.append(self.found, found)[order])
+
+
+_NO_KIN = _Kin(None, np.zeros(0, "<u4"), np.zeros(0, "int64"))
 
 
 class Lexicon:
@@ -34,7 +57,7 @@ class Lexicon:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._words: dict[int, str] = {}
+        self._kin = _NO_KIN
         self._counts: dict[int, int] = {}
         self._held: dict[str, Array] = {}
         self._read_at = (-1, -1)
@@ -48,17 +71,21 @@ class Lexicon:
                 self._counts.update((term, found.get(term, 0)) for term in new)
             return [self._counts[term] for term in terms]
 
-    def words(self, terms: Sequence[int]) -> list[str]:
-        """A word for each of these terms; an empty one where none is known."""
+    def kin(self, terms: Array, known: Kinship) -> Array:
+        """The number that a word of each of these terms is known by there."""
         with self._db.lock:
-            try:
-                return [self._words[term] for term in terms]
-            except KeyError:
-                if len(self._words) > MOST_WORDS:
-                    self._words.clear()
-                new = [term for term in terms if term not in self._words]
-                self._words.update(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", new))
-                return [self._words.get(term, "") for term in terms]
+            self._refresh()
+            if self._kin.known is not known:
+                self._kin = _NO_KIN._replace(known=known)
+            numbers = self._kin.numbers(terms)
+            if (numbers < 0).any():
+                self._kin = self._kin.plus(*self._looked_up(np.unique(terms[numbers < 0]), known))
+                numbers = self._kin.numbers(terms)
+            return numbers
+
+    def _looked_up(self, terms: Array, known: Kinship) -> tuple[Array, Array]:
+        words = dict(self._db.among("SELECT number, word FROM terms WHERE number IN ({})", terms.tolist()))
+        return terms, np.array(known.numbers([words.get(term, "") for term in terms.tolist()]))
 
     def holding(self, terms: Array, weights: Array, limit: int, kinds: Sequence[Kind] | None) -> dict[int, float]:
         """The records that hold most of the terms by weight, with the share; the rarest terms are looked up first.
@@ -117,9 +144,9 @@ class Lexicon:
             return self._held[wanted]
 
     def _refresh(self) -> None:
-        """Forget where words stand, if anybody has written since it was looked up."""
+        """Forget where words stand, and which there are, if anybody has written since it was looked up."""
         if self._read_at != (change := self._db.change):
-            self._counts, self._held, self._read_at = {}, {}, change
+            self._counts, self._held, self._kin, self._read_at = {}, {}, _NO_KIN, change
 
     def _read(self, wanted: str) -> Array:
         query = "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?"

@@ -1,18 +1,19 @@
-"""A query against a ledger and its vectors: the nearest by meaning and by words, ranked in all spaces."""
+"""A query against ledgers and their vectors: the nearest by meaning and by words, ranked in all spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
+from langgraph_scrum_master.memory.together import Together
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
+from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreements, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
@@ -22,36 +23,57 @@ Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[str, float]]]
 """The keys of the records of a kind whose vectors are nearest, with their cosines."""
 
 
+class Book(NamedTuple):
+    """A ledger that is searched, and what finds the nearest of its vectors."""
+
+    ledger: Ledger
+    nearest: Nearest
+
+
 def search(
-    ledger: Ledger,
+    books: Sequence[Book],
     embedder: Embedder,
-    nearest: Nearest,
     kinds: Sequence[Kind],
     query: str,
     limit: int,
     k: int | None,
     models: Mapping[str, Embedder],
-) -> list[Ranked]:
-    """The `k` records of these kinds that serve the query best, best first; all candidates if that is None.
+) -> list[list[Ranked]]:
+    """The `k` records of these kinds in each book that serve the query best, best first; all candidates if it is None.
 
     `models` stand in the place of the spaces they are given for.
     """
+    ledgers = [book.ledger for book in books if any(map(book.ledger.count, kinds))]
+    if not ledgers:
+        return [[] for _ in books]
+    asked = Asked(query, ledgers[0] if len(ledgers) == 1 else Together(ledgers), embedder, models=models)
+    found = [_candidates(book, asked, kinds, limit) for book in books]
+    agreed = iter(
+        _agreed([(book.ledger, rows) for book, rows in zip(books, found, strict=True) if rows], asked, models)
+    )
+    return [_best(book.ledger, rows, *next(agreed), k) if rows else [] for book, rows in zip(books, found, strict=True)]
+
+
+def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
+    """The nearest by meaning and by words, and what stands around the best of them."""
+    ledger = book.ledger
     present = {kind: count for kind in kinds if (count := ledger.count(kind))}
     if not present:
         return []
-    asked = Asked(query, ledger, embedder, models=models)
     ledger.refuse_other_lengths(asked.vector[None, :])
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
     for kind, count in present.items():
-        cosines = dict(nearest(kind, asked.vector, min(limit, count)))
+        cosines = dict(book.nearest(kind, asked.vector, min(limit, count)))
         for number, key in ledger.keyed(kind, list(cosines)):
             seen[number] = seen.get(number, 0.0) + cosines[key]
     rows = ledger.rows(sorted(seen), list(present))
     further = _around(ledger, sorted(rows, key=lambda row: -seen[row.id]))
-    rows += ledger.rows(sorted(further - seen.keys()), list(present))
-    if not rows:
-        return []
-    agreed, candidates = _agreed(ledger, asked, rows, models)
+    return rows + ledger.rows(sorted(further - seen.keys()), list(present))
+
+
+def _best(
+    ledger: Ledger, rows: Sequence[Row], agreed: Agreement, candidates: Candidates, k: int | None
+) -> list[Ranked]:
     total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
     order = np.argsort(-total, kind="stable")[:k].tolist()
     return _ranked(ledger, [rows[i] for i in order], agreed.matches(total, order))
@@ -63,17 +85,22 @@ def compare(
     """These records in their order, each with how like the query it is by itself."""
     if not rows:
         return []
-    agreed, _ = _agreed(ledger, Asked(query, ledger, embedder, models=models), rows, models)
+    ((agreed, _),) = _agreed([(ledger, rows)], Asked(query, ledger, embedder, models=models), models)
     return _ranked(ledger, rows, agreed.matches(agreed.total, range(len(rows))))
 
 
 def _agreed(
-    ledger: Ledger, asked: Asked, rows: Sequence[Row], models: Mapping[str, Embedder]
-) -> tuple[Agreement, Candidates]:
+    found: Sequence[tuple[Ledger, Sequence[Row]]], asked: Asked, models: Mapping[str, Embedder]
+) -> list[tuple[Agreement, Candidates]]:
+    parts = [_compared(ledger, rows, models) for ledger, rows in found]
+    spaces = with_models(models) if models else SPACES
+    return list(zip(agreements(asked, parts, spaces), parts, strict=True)) if parts else []
+
+
+def _compared(ledger: Ledger, rows: Sequence[Row], models: Mapping[str, Embedder]) -> Candidates:
     ids = [row.id for row in rows]
     by_model = {space: ledger.modelled.vectors(ids, space, model) for space, model in models.items()}
-    candidates = Candidates([row.candidate for row in rows], by_model)
-    return agreement(asked, candidates, with_models(models) if models else SPACES), candidates
+    return Candidates([row.candidate for row in rows], by_model)
 
 
 def _ranked(ledger: Ledger, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:

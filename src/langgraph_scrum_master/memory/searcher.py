@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from langgraph_scrum_master.errors import ConfigError
@@ -31,6 +32,15 @@ Found = tuple[T, MemoryResult]
 """What was found, and the memory that keeps it, with its score."""
 
 
+_SHELVES = {
+    "memories": "",
+    "code": "code",
+    "experiences": experiences_on("full"),
+    "values": "values",
+    "commits": "commits",
+}
+
+
 class Searcher:
     """Asks a memory, and the shelves beside it for code, commits, experiences and values."""
 
@@ -40,6 +50,13 @@ class Searcher:
     def shelf(self, name: str) -> RecordMemory:
         """The memory beside that holds what is named so."""
         return self._memory.beside(name)
+
+    def asked_before(
+        self, query: str, names: Iterable[str], limit: int, patience: float
+    ) -> AbstractAsyncContextManager[None]:
+        """Ask for all that is named at once; while that is open, each search for the query has its answer."""
+        shelves = [_SHELVES[name] for name in names]
+        return self._memory.asked_before(query, shelves, limit, patience)
 
     async def search_memories(
         self, query: str, limit: int = 20, category: MemoryCategory | str | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,8 +11,10 @@ from langgraph_scrum_master.memory.records import Kind
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
 
-FEW = 5_000
-"""Records of a kind that are compared one by one, which finds the nearest for sure; of more, an index finds most."""
+MOST_NUMBERS = 5_120_000
+"""Of a kind's vectors together, about 20 MB, up to which a query is compared with each, which finds the nearest for
+sure; of more, an index finds most. That is 20,000 records with the static model.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,24 +53,29 @@ class Vectors:
             return held
 
     def _read(self, kind: Kind, before: _Held | None, change: tuple[int, int]) -> _Held:
-        keys = dict(self._db.execute("SELECT id, key FROM records WHERE kind = ? ORDER BY id", (kind,)))
-        there = np.fromiter(keys, dtype="int64", count=len(keys))
-        numbers, units = (before.numbers, before.units) if before else (there[:0], np.zeros((0, 1), "float32"))
-        new = there[~np.isin(there, numbers)].tolist()
-        found = self._db.among("SELECT id, vector FROM records WHERE id IN ({}) ORDER BY id", new)
-        left = np.isin(numbers, there)
-        parts = [units[left]] if left.any() else []
-        if found:
-            vectors = np.stack([np.frombuffer(vector, dtype="<f2") for _, vector in found])
-            parts.append(_units(vectors.astype("float32")))
-        # Numbers only ever grow, so what is new comes last.
-        numbers = np.concatenate([numbers[left], np.array([number for number, _ in found], dtype="int64")])
+        held = before or _Held(change=change, numbers=np.zeros(0, "int64"), keys=[], units=np.zeros((0, 1), "float32"))
+        last = int(held.numbers[-1]) if held.keys else 0
+        # Numbers only ever grow, so what is new comes last. By them alone: there are few new ones, whatever their kind.
+        query = "SELECT id, key, vector FROM records WHERE id > ? AND +kind = ? ORDER BY id"
+        new = self._db.execute(query, (last, kind))
+        if self._db.one("SELECT count(*) FROM records WHERE kind = ?", (kind,))[0] != len(held.keys) + len(new):
+            held = self._left(kind, held)
+        if not new:
+            return replace(held, change=change)
+        vectors = _units(np.stack([np.frombuffer(vector, dtype="<f2") for *_, vector in new]).astype("float32"))
         return _Held(
             change=change,
-            numbers=numbers,
-            keys=[keys[number] for number in numbers.tolist()],
-            units=np.concatenate(parts) if parts else units[:0],
+            numbers=np.append(held.numbers, [number for number, *_ in new]),
+            keys=[*held.keys, *(key for _, key, _ in new)],
+            units=np.concatenate([held.units, vectors]) if held.keys else vectors,
         )
+
+    def _left(self, kind: Kind, held: _Held) -> _Held:
+        """Those of the records that are still there."""
+        there = [number for (number,) in self._db.execute("SELECT id FROM records WHERE kind = ?", (kind,))]
+        left = np.isin(held.numbers, there)
+        keys = [key for key, stays in zip(held.keys, left.tolist(), strict=True) if stays]
+        return replace(held, numbers=held.numbers[left], keys=keys, units=held.units[left])
 
 
 def _units(vectors: Array) -> Array:

@@ -227,6 +227,12 @@ class Candidates:
         return Ragged(column(self._packed, self._heads, name), lengths(self._heads, name))
 
 
+def joined(parts: Sequence[Candidates]) -> Candidates:
+    """The texts of several places side by side."""
+    by_model = {space: np.concatenate([part.by_model[space] for part in parts]) for space in parts[0].by_model}
+    return Candidates([candidate for part in parts for candidate in part.found], by_model)
+
+
 class Ragged:
     """Lists of different lengths in a row."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Protocol
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import PLACES, Array, Features
+from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.text.terms import STOP_WORDS
 
 PRIOR = 20
@@ -46,8 +47,8 @@ class Corpus(Protocol):
         """How much each of these places for letters in a row counts."""
         ...
 
-    def words(self, terms: Sequence[int]) -> Sequence[str]:
-        """A word for each of these terms; an empty one where none is known."""
+    def kin(self, terms: Array, known: Kinship) -> Array:
+        """The number that a word of each of these terms is known by there."""
         ...
 
 
@@ -115,9 +116,10 @@ class Texts(Tally):
         """How much each term counts."""
         return rarity(np.array([self._counts.get(term, 0) for term in terms.tolist()]), self.size)
 
-    def words(self, terms: Sequence[int]) -> list[str]:
-        """A word for each of these terms; an empty one where none is known."""
-        return [self._words.get(term, "") for term in terms]
+    def kin(self, terms: Array, known: Kinship) -> Array:
+        """The number that a word of each of these terms is known by there."""
+        different, place = np.unique(terms, return_inverse=True)
+        return np.array(known.numbers([self._words.get(term, "") for term in different.tolist()]))[place]
 
 
 def rarity(counts: Array, size: int) -> Array:

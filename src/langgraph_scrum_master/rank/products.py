@@ -1,4 +1,4 @@
-"""Products of vectors in the thread that asks for them.
+"""Products of vectors, in the thread that asks for them.
 
 BLAS shares all but small ones among threads that wait for each other in busy loops. For as little as is compared here
 that gains nothing, and where others work too, as in a busy host, it takes many times as long.
@@ -16,10 +16,7 @@ ALONE = 262_144
 
 def cosines(rows: Array, vector: Array) -> Array:
     """The product of each row with the vector: the cosines, if all are of length one."""
-    if rows.size < ALONE:
-        return np.einsum("ij,j->i", rows, vector)
-    # Of two vectors: with one alone BLAS has another limit, far lower.
-    return table(np.stack([vector, vector]), rows)[0]
+    return np.einsum("ij,j->i", rows, vector)
 
 
 def table(rows: Array, others: Array) -> Array:
@@ -30,3 +27,13 @@ def table(rows: Array, others: Array) -> Array:
         part = slice(start, start + step)
         np.matmul(rows, others[part].T, out=made[:, part])
     return made
+
+
+def distinct(numbers: Array, most: int) -> tuple[Array, Array]:
+    """The different ones of numbers below so many, and where each stands among them; that few need no sorting."""
+    known = np.zeros(most, dtype=bool)
+    known[numbers] = True
+    different = np.flatnonzero(known)
+    place = np.zeros(most, dtype="int32")
+    place[different] = np.arange(len(different))
+    return different, place[numbers]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from langgraph_scrum_master.rank.asked import (
     Candidate,
     Candidates,
     document_vectors,
+    joined,
     meaning_vectors,
     packed_vector,
     units,
@@ -134,21 +135,33 @@ def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SP
 
     At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
     """
+    return agreements(asked, [candidates], spaces)[0]
+
+
+def agreements(asked: Asked, parts: Sequence[Candidates], spaces: Iterable[Space] = SPACES) -> list[Agreement]:
+    """The same for texts of several places, each place by itself, but compared all at once."""
     counting = [space for space in spaces if space.weight and space.speaks(asked)]
-    strengths = [space.strengths(asked, candidates) for space in counting]
-    heard = _heard(counting, strengths)
+    every = parts[0] if len(parts) == 1 else joined(parts)
+    strengths = [space.strengths(asked, every) for space in counting]
+    ends = np.cumsum([len(part) for part in parts]).tolist()
+    return [
+        _summed(
+            asked, part, {space: each[end - len(part) : end] for space, each in zip(counting, strengths, strict=True)}
+        )
+        for part, end in zip(parts, ends, strict=True)
+    ]
+
+
+def _summed(asked: Asked, candidates: Candidates, strengths: dict[Space, Array]) -> Agreement:
+    heard = _heard(strengths)
     total = np.sum(
-        [
-            space.weight * max(heard, space.unheard) * strength
-            for space, strength in zip(counting, strengths, strict=True)
-        ],
-        axis=0,
+        [space.weight * max(heard, space.unheard) * strength for space, strength in strengths.items()], axis=0
     )
-    if asked.centre is not None and counting[0] is SPACES[0]:
-        total = total + STANDS_OUT * _ahead(strengths[0])
+    if asked.centre is not None and SPACES[0] in strengths:
+        total = total + STANDS_OUT * _ahead(strengths[SPACES[0]])
     if asked.families:
         total = np.where(others(asked, candidates), ANOTHER * total, total)
-    return Agreement(total, sum(space.weight for space in counting), dict(zip(counting, strengths, strict=True)))
+    return Agreement(total, sum(space.weight for space in strengths), strengths)
 
 
 def _ahead(strengths: Array) -> Array:
@@ -157,10 +170,12 @@ def _ahead(strengths: Array) -> Array:
     return np.maximum(0, strengths - second)
 
 
-def _heard(spaces: Sequence[Space], strengths: Sequence[Array]) -> float:
+def _heard(strengths: Mapping[Space, Array]) -> float:
     """From 0 to 1: whether the text that comes nearest to the query's words has any of them to speak of."""
-    nearest = [strength.max(initial=0.0) for space, strength in zip(spaces, strengths, strict=True) if space is WORDS]
-    return float(np.clip((nearest[0] - NO_WORDS) / (WORDED - NO_WORDS), 0, 1)) if nearest and static_model() else 1.0
+    if WORDS not in strengths or static_model() is None:
+        return 1.0
+    nearest = float(strengths[WORDS].max(initial=0.0))
+    return min(1.0, max(0.0, (nearest - NO_WORDS) / (WORDED - NO_WORDS)))
 
 
 def supported(own: Array, whole: float, candidates: Candidates) -> Array:

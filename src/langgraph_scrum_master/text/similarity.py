@@ -56,7 +56,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-        self._words: list[frozenset[str]] = []
+        self._words: list[list[str]] = []
         self._wordings: set[tuple[str, ...]] = set()
         # By shingle the first text that has it, and further ones apart: most have only one.
         self._first: dict[tuple[str, ...], int] = {}
@@ -68,26 +68,20 @@ class Shelf:
         # As most that are said twice are, and quickly told.
         if tuple(words) in self._wordings:
             return False
-        said, shingles = frozenset(words), set(_shingles(words))
+        shingles = set(_shingles(words))
         known = shingles & self._first.keys()
-        if self._says(words, shingles, known, said):
+        if self._says(words, shingles, known):
             return False
         place = len(self._texts)
         self._first.update(dict.fromkeys(shingles - known, place))
         for shingle in known:
             self._further.setdefault(shingle, []).append(place)
         self._texts.append(text)
-        self._words.append(said)
+        self._words.append(words)
         self._wordings.add(tuple(words))
         return True
 
-    def _says(
-        self,
-        words: list[str],
-        shingles: set[tuple[str, ...]],
-        known: set[tuple[str, ...]],
-        said: frozenset[str],
-    ) -> bool:
+    def _says(self, words: list[str], shingles: set[tuple[str, ...]], known: set[tuple[str, ...]]) -> bool:
         if not words:
             return True
         if len(words) <= SHINGLE:
@@ -97,7 +91,10 @@ class Shelf:
             return False
         held = Counter(self._first[shingle] for shingle in known)
         held.update(chain.from_iterable(self._further.get(shingle, ()) for shingle in known))
-        return any(count >= needed and _adds_nothing(said, self._words[place]) for place, count in held.items())
+        return any(
+            count >= needed and _adds_nothing(frozenset(words), frozenset(self._words[place]))
+            for place, count in held.items()
+        )
 
 
 class Whole:

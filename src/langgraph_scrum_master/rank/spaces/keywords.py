@@ -7,7 +7,7 @@ import numpy as np
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.kinship import kinship
-from langgraph_scrum_master.rank.products import cosines, table
+from langgraph_scrum_master.rank.products import cosines, distinct, table
 from langgraph_scrum_master.rank.spaces.space import Space
 
 UNRELATED, KIN = 0.15, 0.60
@@ -23,12 +23,13 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     wanted = list(asked_words)
     if not wanted or not len(candidates.terms.flat):
         return np.zeros(len(candidates), dtype="float32")
-    different, place = np.unique(candidates.terms.flat, return_inverse=True)
-    vectors = kinship().vectors
-    near = table(vectors(list(asked_words.values())), vectors(asked.corpus.words(different.tolist())))
+    known, flat = kinship(), candidates.terms.flat
+    different, place = distinct(asked.corpus.kin(flat, known), len(known))
+    near = table(known.vectors(known.numbers(list(asked_words.values()))), known.vectors(different))
     likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), np.float32(0))
-    likeness[np.array(wanted)[:, None] == different[None, :]] = 1.0
-    return cosines(candidates.terms.best(likeness.take(place, axis=1)).T, weights) / weights.sum()
+    each = likeness.take(place, axis=1)
+    each[np.array(wanted, dtype=flat.dtype)[:, None] == flat] = 1.0
+    return cosines(candidates.terms.best(each).T, weights) / weights.sum()
 
 
 SPACE = Space(name="E13 keywords", category="semantic", agrees=0.43, diverges=0.19, strengths=strengths, unheard=0.25)

@@ -7,7 +7,7 @@ import numpy as np
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.products import cosines, table
+from langgraph_scrum_master.rank.products import cosines, distinct, table
 from langgraph_scrum_master.rank.spaces.space import Space
 
 BY_CHANCE = 0.2
@@ -20,20 +20,10 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     tokens, weights = asked.tokens if model else (np.zeros(0), np.zeros(0))
     if model is None or not weights.sum() or not len(candidates.tokens.flat):
         return np.zeros(len(candidates), dtype="float32")
-    different, place = _distinct(candidates.tokens.flat, len(model.vectors))
+    different, place = distinct(candidates.tokens.flat, len(model.vectors))
     likeness = table(model.unit_vectors(tokens), model.unit_vectors(different)).take(place, axis=1)
     nearest = cosines(np.maximum(0, candidates.tokens.best(likeness)).T, weights) / weights.sum()
     return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)
-
-
-def _distinct(tokens: Array, most: int) -> tuple[Array, Array]:
-    """The different tokens, and where each stands among them; there are few enough not to sort."""
-    known = np.zeros(most, dtype=bool)
-    known[tokens] = True
-    different = np.flatnonzero(known)
-    place = np.zeros(most, dtype="int32")
-    place[different] = np.arange(len(different))
-    return different, place[tokens]
 
 
 SPACE = Space(
