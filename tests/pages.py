@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -78,15 +77,16 @@ def file_of(page: str, title: str) -> str:
 
 def steps(found: Sequence[Block], not_run: Sequence[str] = ()) -> Iterator[Step]:
     """What a reader does, but for the blocks and commands that begin so; a block that is nothing to do is refused."""
-    left_out, example = tuple(not_run), False
-    for block, after in pairwise([*found, None]):
-        output, example = example and _is(block, "text"), _is(block, "python")
+    left_out = tuple(not_run)
+    for i, block in enumerate(found):
+        before, after = found[max(i - 1, 0)], found[min(i + 1, len(found) - 1)]
+        output = _is(before, "python") and _is(block, "text")
         if output or block.text.startswith(left_out):
             continue
         if block.title:
             yield Step(place=block.place, command=_written(block))
-        elif example:
-            shown = after.text if after and _is(after, "text") else ""
+        elif _is(block, "python"):
+            shown = after.text if _is(after, "text") else ""
             yield Step(place=block.place, command=f"python -c {shlex.quote(block.text)}", shown=shown, logs=False)
         elif _is(block, "console"):
             yield from (step for step in _commands(block) if not step.command.startswith(left_out))
@@ -135,9 +135,11 @@ def _written(block: Block) -> str:
 
 def _commands(block: Block) -> list[Step]:
     found = list(_COMMAND.finditer(block.text))
-    if "".join(each[0] for each in found) != block.text:
+    if not found or "".join(each[0] for each in found) != block.text:
         raise UnrunError(f"{block.place}: a console block begins with a command, `$ ` before it")
-    return [Step(place=f"{block.place}: {each['command']}", command=each["command"], shown=each["shown"]) for each in found]
+    return [
+        Step(place=f"{block.place}: {each['command']}", command=each["command"], shown=each["shown"]) for each in found
+    ]
 
 
 def _script(step: Step) -> str:
