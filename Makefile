@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test browser lint format docs bench figures picture serve clean
+.PHONY: help setup run newcomer test browser lint format docs bench figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -14,6 +14,9 @@ setup: $(READY) ## create .venv with the pinned versions
 
 run: $(READY) ## watch a stuck agent get unstuck (no network, no keys)
 	@$(BIN)/scrum-master run
+
+newcomer: ## do what a newcomer does: `make run`, then the tutorial, each command ending as the page says
+	@tests/newcomer.sh
 
 test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
 	$(BIN)/pytest -n 2 --dist loadfile

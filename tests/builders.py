@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,12 +85,6 @@ class Given:
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         self.queries.append(query)
         return self.contexts
-
-
-def json_blocks(page: str) -> list[Any]:
-    """What the JSON blocks of a page of the documentation say."""
-    text = (Path(__file__).parents[1] / "docs" / page).read_text(encoding="utf-8")
-    return [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.S)]
 
 
 def texts(contexts: Sequence[RetrievedContext]) -> list[str]:

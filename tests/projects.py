@@ -145,6 +145,12 @@ def git(root: Path, *arguments: str, stdin: str = "") -> str:
     return done.stdout.decode()
 
 
+def new_repository(root: Path) -> Path:
+    root.mkdir(parents=True)
+    git(root, "init", "-q", "-b", "main")
+    return root
+
+
 def commit(root: Path, message: str, files: Mapping[str, str] | None = None) -> str:
     """Commit all, with these files; gives the commit's name."""
     write(root, files or {})
@@ -165,8 +171,7 @@ def import_history(root: Path, commits: Sequence[tuple[str, Mapping[str, str]]])
 
 
 def make_project(root: Path) -> Path:
-    root.mkdir(parents=True)
-    git(root, "init", "-q", "-b", "main")
+    new_repository(root)
     first = ("Add the price cache\n\nPrices change often.", FILES)
     import_history(root, [first, *((f"Change note {i}", {"notes.txt": f"note {i}\n"}) for i in range(1, 50))])
     return root

@@ -1,36 +1,191 @@
-"""Every Python example in the documentation runs, and prints what the page says."""
+"""Every block of the documentation runs as it stands, in the page's order, and ends as the page says."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-EXAMPLE = re.compile(r"```python\n(.*?)```(?:(?:\n[^`#]*?)\n```text\n(.*?)```)?", re.S)
+from pages import PAGES, ROOT, UnrunError, blocks, problems, steps
+from projects import commit, new_repository
+
+NOT_RUN = {
+    ("README.md", "make run"): "`make newcomer` runs it, as the gate does",
+    ("README.md", "make test"): "it runs this",
+    ("ARCHITECTURE.md", "state ─▶"): "a drawing",
+    ("figures.md", ""): "what `make figures` wrote, in a quarter of an hour",
+}
+"""How blocks and commands begin that cannot run here, by page, and why."""
+if find_spec("hyperon") is None:
+    NOT_RUN["entities-and-knowledge.md", "from hyperon"] = "hyperon has no wheel for this Python"
+
+READ_BY = {
+    ("briefing.md", ".claude/settings.json"): "test_session_briefing.py",
+    ("coding-agents.md", ".claude/settings.json"): "test_hooks.py",
+    ("coding-agents.md", ".mcp.json"): "test_mcp.py",
+}
+"""Files that no command of their page names, and which test does what the programs do that they are for."""
+
+IN_A_PROJECT = ("coding-agents.md", "learn.md")
+"""Pages that begin in a project of the reader's, here a part of this one; all others begin in an empty folder."""
+
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
 
-def examples() -> list[tuple[str, str, str]]:
-    return [
-        (f"{page.name}-{i}", code, printed or "")
+def left_out(page: Path) -> list[str]:
+    return [beginning for name, beginning in NOT_RUN if name == page.name]
+
+
+def followed(page: Path, folder: Path) -> list[str]:
+    """What does not end as the page says, in a folder and with a home of its own."""
+    home = folder.with_name("home")
+    home.mkdir()
+    return problems(list(steps(blocks(page), left_out(page))), folder, home)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=[pytest.mark.newcomer] if page.name == "tutorial.md" else [])
         for page in PAGES
-        for i, (code, printed) in enumerate(EXAMPLE.findall(page.read_text(encoding="utf-8")), 1)
-    ]
+    ],
+)
+def test_what_a_page_has_its_reader_do_ends_as_it_says(page: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "a folder"
+    if page.name in IN_A_PROJECT:
+        part_of_this_project(folder)
+    else:
+        folder.mkdir()
+
+    assert followed(page, folder) == []
 
 
-@pytest.mark.parametrize(("code", "printed"), [e[1:] for e in examples()], ids=[e[0] for e in examples()])
-def test_an_example_runs_and_prints_what_the_page_says(code: str, printed: str, tmp_path: Path) -> None:
-    if "hyperon" in code:
-        pytest.importorskip("hyperon", reason="hyperon has no wheel for this Python")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+def part_of_this_project(folder: Path) -> None:
+    new_repository(folder)
+    for part in ("docs", "src/langgraph_scrum_master/index"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("images", "__pycache__"))
+    commit(folder, "All of it")
 
-    assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if "[info" not in line] == printed.splitlines()
+
+@pytest.mark.parametrize(("name", "beginning"), NOT_RUN)
+def test_what_is_not_run_is_there_to_be_left_out(name: str, beginning: str) -> None:
+    (page,) = (page for page in PAGES if page.name == name)
+
+    whole = [block.text for block in blocks(page)]
+    commands = [line.removeprefix("$ ") for text in whole for line in text.splitlines() if line.startswith("$ ")]
+    assert any(text.startswith(beginning) for text in (*whole, *commands))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_file_of_a_page_is_put_to_use(page: Path) -> None:
+    found = blocks(page)
+
+    for i, block in enumerate(found):
+        called = Path(block.title).name.removesuffix(".py")
+        if block.title and not any(called in later.text for later in found[i + 1 :]):
+            test = ROOT / "tests" / READ_BY.get((page.name, block.title), "nobody")
+            assert test.is_file(), f"{block.place}: nothing uses {block.title!r}"
+            assert f'file_of("{page.name}", "{block.title}")' in test.read_text(encoding="utf-8")
+
+
+def test_no_test_is_named_that_need_not_be() -> None:
+    titles = {(page.name, block.title) for page in PAGES for block in blocks(page)}
+
+    assert READ_BY.keys() <= titles
+
+
+def a_page(text: str, folder: Path) -> Path:
+    page = folder / "page.md"
+    page.write_text(text, encoding="utf-8")
+    return page
+
+
+GOOD = """
+```json title="src/some names.json"
+["Maria", "John"]
+```
+
+```console
+$ ls src && cd src
+some names.json
+$ NAMES=$(python -c "import json; \\
+    print(len(json.load(open('some names.json'))))")
+$ echo $NAMES names; echo and more
+2 …
+$ trap 'echo Stopped.; exit' INT; echo Up.; while true; do sleep 0.05; done
+Up.
+^CStopped.
+```
+
+```python
+import json
+
+print(json.load(open("some names.json"))[0])
+```
+
+It prints:
+
+```text
+Maria
+```
+"""
+
+
+@pytest.mark.slow
+def test_steps_follow_each_other_in_one_folder_and_one_shell(tmp_path: Path) -> None:
+    page, folder = a_page(GOOD, tmp_path), tmp_path / "folder"
+    folder.mkdir()
+
+    assert followed(page, folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```console\n$ echo one\ntwo\n```\n",
+        "```console\n$ echo said though nothing is shown\n```\n",
+        "```console\n$ echo one; false\none\n```\n",
+        "```console\n$ exit 0\n$ true\n```\n",
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n",
+        "```python\nprint(1)\n```\n",
+        "```python\nimport sys; sys.exit(1)\n```\n",
+    ],
+)
+def test_what_ends_otherwise_is_told_with_its_place(text: str, tmp_path: Path) -> None:
+    page, folder = a_page(text, tmp_path), tmp_path / "folder"
+    folder.mkdir()
+
+    (told,) = followed(page, folder)
+
+    assert told.startswith("page.md:1: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nscrum-master run\n```\n",
+        "```bash\nscrum-master run\n```\n",
+        "```console\nscrum-master run\n```\n",
+        "```toml\nnamespace = 'shop'\n```\n",
+        "```text\nprinted by nothing\n```\n",
+        "```python hl_lines='1'\nprint(1)\n```\n",
+        "```python\nprint(1)\n",
+        "~~~python\nprint(1)\n~~~\n",
+        "- a list\n\n  ```python\n  print(1)\n  ```\n",
+        "So:\n\n    print(1)\n",
+        "<pre>print(1)</pre>\n",
+    ],
+)
+def test_code_that_nothing_would_run_is_refused(text: str, tmp_path: Path) -> None:
+    page = a_page(text, tmp_path)
+
+    with pytest.raises(UnrunError, match=r"page\.md"):
+        list(steps(blocks(page)))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

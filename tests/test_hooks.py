@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from builders import DECISION, QUESTION, json_blocks
+from builders import DECISION, QUESTION
 from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher, Value
 from langgraph_scrum_master.cli.told import Told
 from langgraph_scrum_master.replay.borrowed import copied
 from langgraph_scrum_master.text.tokens import estimate_tokens
+from pages import file_of
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -283,7 +284,7 @@ def test_sessions_are_known_again_up_to_a_limit_and_apart_by_namespace(
 
 
 def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> None:
-    settings, _ = json_blocks("coding-agents.md")
+    settings = json.loads(file_of("coding-agents.md", ".claude/settings.json"))
     handlers = {name: group["hooks"][0] for name, (group,) in settings["hooks"].items()}
     environment = {"CLAUDE_PROJECT_DIR": str(project), "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
     response = {"stdout": "1 failed, 2 passed", "stderr": "", "interrupted": False}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -25,12 +23,10 @@ from langgraph_scrum_master.index import IndexReport, index_code, index_commits,
 from langgraph_scrum_master.index.commits import history_since
 from langgraph_scrum_master.index.documents import LONGEST, sections
 from langgraph_scrum_master.memory.records import RecordMemory
-from projects import CACHE_PY, CART_TS, commit, git, make_project, write
+from projects import CACHE_PY, CART_TS, commit, git, make_project, new_repository, write
 
 UNITS = 30
 """Of the project's code."""
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="session")
@@ -230,12 +226,6 @@ async def test_where_there_is_no_git_it_is_told(project: Path, monkeypatch: pyte
     assert (await index_documents(ChromaMemory(), project)).written == 6
     with pytest.raises(ConfigError, match="git cannot be run"):
         await index_commits(ChromaMemory(), project)
-
-
-def new_repository(root: Path) -> Path:
-    root.mkdir(parents=True)
-    git(root, "init", "-q", "-b", "main")
-    return root
 
 
 def numbers(root: Path) -> list[tuple[str, tuple[str, ...], int, int]]:
@@ -537,26 +527,3 @@ def experienced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     asyncio.run(searcher.keep_experience(begun))
     asyncio.run(searcher.keep_experience(Experience.from_dict(begun.resolved("confirmed").to_dict() | {"id": "done"})))
     return folder
-
-
-CONSOLE = re.compile(r"```console\n(.*?)```", re.S)
-
-
-def test_the_page_shows_what_its_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (block,) = CONSOLE.findall((ROOT / "docs" / "learn.md").read_text(encoding="utf-8"))
-    root = new_repository(tmp_path / "small copy")
-    for part in ("docs", "src/langgraph_scrum_master/index"):
-        shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("images", "__pycache__"))
-    commit(root, "All of it")
-    monkeypatch.chdir(root)
-
-    identity = ""
-    for each in re.split(r"^\$ ", block.replace("\\\n", ""), flags=re.M)[1:]:
-        command, _, expected = each.partition("\n")
-        within = re.fullmatch(r"ID=\$\((.*)\)", command)
-        arguments = shlex.split((within[1] if within else command).replace("$ID", identity))
-        assert arguments[0] == "scrum-master"
-        printed = scrum_master(*arguments[1:])
-        identity = printed.strip() if within else identity
-        if expected:
-            assert printed == expected

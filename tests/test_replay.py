@@ -269,7 +269,7 @@ def test_without_a_difference_the_check_passes(tmp_path: Path) -> None:
     done = run("replay", str(tmp_path), "--check")
 
     assert done.exit_code == 0, done.output
-    assert "No difference in 1 steps." in done.stdout
+    assert "No difference in 1 step." in done.stdout
 
 
 def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:

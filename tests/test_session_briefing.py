@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from typing_extensions import TypedDict
 from builders import MIXED_LESSONS as MIXED, NOON, a_bank, active_on, an_entry
 from langgraph_scrum_master import Briefing, ConfigError, GraphError, ScrumMaster, SessionBriefing
 from langgraph_scrum_master.cli.app import app
+from pages import file_of
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -293,8 +295,11 @@ def test_the_command_loads_nothing_heavy(project: Path) -> None:
 
 
 def session_start(payload: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What the settings in the documentation give a coding agent to run."""
+    ((group,),) = json.loads(file_of("briefing.md", ".claude/settings.json"))["hooks"].values()
+    (handler,) = group["hooks"]
     return subprocess.run(
-        [COMMAND, "hook", "session-start"],
+        [COMMAND, *shlex.split(handler["command"].removeprefix("scrum-master "))],
         input=payload,
         capture_output=True,
         text=True,

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import track
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, bar, opened
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:
@@ -35,10 +33,10 @@ def add(
 
     async def work() -> list[str]:
         base = _base(folder, namespace, embedder, new=True)
-        return [await base.index_document(document) for document in track(documents, "Keeping", console=console)]
+        return [await base.index_document(document) for document in progress.track(documents, description="Keeping")]
 
-    console = Console(stderr=True)
-    kept = asyncio.run(work())
+    with bar() as progress:
+        kept = asyncio.run(work())
     typer.echo(json.dumps({"documents": kept}, indent=2) if as_json else "\n".join(kept))
 
 

@@ -30,11 +30,15 @@ def print_replay(console: Console, replay: Replay, found: Difference | None) -> 
         if step.result is not None and found is None:
             _print_step(console, step)
     told = ", ".join(f"{count} {outcome}" for outcome, count in replay.outcomes.items())
-    console.print(Text(f"{len(replay.steps)} steps: {told}." if replay.steps else "No steps."))
+    console.print(Text(f"{_steps(len(replay.steps))}: {told}." if replay.steps else "No steps."))
     if unasked := sorted({name for step in replay.steps for name in step.unasked}):
         console.print(Text(f"Asked then and not there now: {', '.join(unasked)}.", style="yellow"))
     if found is not None:
-        console.print(_differences(found) if found else Text(f"No difference in {found.compared} steps."))
+        console.print(_differences(found) if found else Text(f"No difference in {_steps(found.compared)}."))
+
+
+def _steps(count: int) -> str:
+    return f"{count} {'step' if count == 1 else 'steps'}"
 
 
 def _overview(steps: Iterable[ReplayStep]) -> Table:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from langgraph_scrum_master.model import ContextGap, Observation, Query, RetrievedContext
@@ -65,7 +66,9 @@ class SourceConformance:
     def test_the_same_question_gets_the_same_answer(self) -> None:
         source, state = self.source(), self.state()
 
-        assert self._found(source, state) == self._found(source, state)
+        # When a context was retrieved is told by who asked, not by the source.
+        once, again = ([replace(found, retrieved_at="") for found in self._found(source, state)] for _ in range(2))
+        assert once == again
 
     def test_it_does_not_hold_up_the_event_loop(self) -> None:
         source, state = self.source(), self.state()
