@@ -13,8 +13,7 @@ from pages import PAGES, ROOT, UnrunError, blocks, problems, steps
 from projects import commit, new_repository
 
 NOT_RUN = {
-    ("README.md", "make run"): "`make newcomer` runs it, as the gate does",
-    ("README.md", "make test"): "it runs this",
+    ("README.md", "make run"): "`make newcomer` runs it, as the gate does, and `make test` runs this",
     ("ARCHITECTURE.md", "state ─▶"): "a drawing",
     ("figures.md", ""): "what `make figures` wrote, in a quarter of an hour",
 }
