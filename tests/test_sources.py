@@ -220,6 +220,30 @@ async def test_a_folder_that_is_not_there_is_an_error_and_not_silence(tmp_path: 
         await ArchitectureSource(str(tmp_path / "nowhere")).find(query("x"), {})
 
 
+class Fails:
+    """Embeds texts, and then no query."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float(len(text)), 1.0, 0.5] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        raise ConnectionError("model server is down")
+
+
+async def test_if_the_query_cannot_be_embedded_its_words_find_and_that_is_told(logged: list[dict[str, Any]]) -> None:
+    memory = ChromaMemory(embedder=Fails())
+    await memory.store_embedding("keys", "We keep idempotency keys of payments in Redis, each for 24 hours.", {})
+    await memory.store_embedding("logo", "The logo is blue on a white ground.", {})
+
+    found = list(await MemorySource(memory).find(query("Where are the idempotency keys of payments kept?"), {}))
+
+    assert [context.key for context in found if context.relevance_score >= 0.7] == ["keys"]
+    assert "E1" not in found[0].strengths
+    assert [entry["error"] for entry in logged if entry["event"] == "query.not_embedded"] == [
+        "ConnectionError: model server is down"
+    ]
+
+
 async def test_memories_decisions_and_patterns_are_offered_once_each() -> None:
     memory = ChromaMemory()
     await memory.store_embedding("note-1", "Idempotency keys expire after a day.", {"title": "Note"})

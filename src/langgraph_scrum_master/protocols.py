@@ -160,6 +160,15 @@ class SessionMemory(Protocol):
 
 
 @runtime_checkable
+class SearchesWords(Protocol):
+    """A memory that can do without a vector of the query, should that fail."""
+
+    async def search_by_words(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
+        """What has the query's words, or their kin; no bar is applied."""
+        ...
+
+
+@runtime_checkable
 class Shelves(Protocol):
     """A memory with others beside it, for what a project has learned: each like it, and none seeing the others."""
 

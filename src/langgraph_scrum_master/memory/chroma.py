@@ -21,8 +21,10 @@ from weakref import ref
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.logs import logger
+from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.memory.records import (
     BATCH,
+    CANDIDATES,
     SEARCHED,
     SHELF,
     Kind,
@@ -31,6 +33,7 @@ from langgraph_scrum_master.memory.records import (
     RecordMemory,
     embedded,
     linked,
+    result_of,
 )
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
@@ -163,6 +166,11 @@ class ChromaMemory(RecordMemory):
         """What each of these, all in this place, would rank best, compared all at once."""
         found = await self._off_loop(self._search_beside, memories, SEARCHED, query, limit, k)
         return dict(zip(memories, found, strict=True))
+
+    async def search_by_words(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The same as `search_similar` for a query that cannot be embedded: what needs no vector of it answers."""
+        found = await self._off_loop(self._search_beside, [self], SEARCHED, well_formed(query), CANDIDATES, k, False)
+        return [result_of(*ranked) for ranked in found[0]]
 
     async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         """The newest records of the session, or made since, newest first, compared with the query."""
@@ -343,12 +351,19 @@ class ChromaMemory(RecordMemory):
         return found
 
     def _search_beside(
-        self, memories: Sequence[ChromaMemory], kinds: Sequence[Kind], query: str, limit: int, k: int | None
+        self,
+        memories: Sequence[ChromaMemory],
+        kinds: Sequence[Kind],
+        query: str,
+        limit: int,
+        k: int | None,
+        embed: bool = True,
     ) -> list[list[Ranked]]:
         from langgraph_scrum_master.memory.search import Book, search
 
         books = [Book(memory._up_to_date(), memory._nearest) for memory in memories]
-        return search(books, self._embedder, kinds, query, limit, k, self._models)
+        embedder, models = (self._embedder, self._models) if embed else (None, {})
+        return search(books, embedder, kinds, query, limit, k, models)
 
     def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare

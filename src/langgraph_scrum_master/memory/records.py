@@ -157,14 +157,14 @@ class RecordMemory(ABC):
 
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
-        return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
+        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
 
     async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The same where many memories are asked at once: few more are ranked than are wanted."""
         known = _asked_before.get({}).get((self, query, k))
         if known is not None:
             return known
-        return [_result(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), max(0, k))]
+        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), max(0, k))]
 
     @asynccontextmanager
     async def asked_before(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
@@ -177,7 +177,7 @@ class RecordMemory(ABC):
         with suppress(ScrumMasterError, TimeoutError):
             asked = self.ranked_at_once(memories, well_formed(query), max(k, FEW), k)
             for memory, found in (await asyncio.wait_for(asked, patience)).items():
-                known[memory, query, k] = [_result(*ranked) for ranked in found]
+                known[memory, query, k] = [result_of(*ranked) for ranked in found]
         token = _asked_before.set(known)
         try:
             yield
@@ -194,15 +194,15 @@ class RecordMemory(ABC):
         """The memories that serve the query best, of those whose metadata say all that is wanted."""
         found = await self.matching(well_formed(query), wanted, MATCHING)
         best = sorted(found, key=lambda each: (-each.match.score, each.record.key))[: max(0, k)]
-        return [_result(*ranked) for ranked in best]
+        return [result_of(*ranked) for ranked in best]
 
     async def get_many(self, keys: Sequence[str]) -> dict[str, MemoryResult]:
         """The memories that are kept under these keys."""
-        return {record.key: _result(record, Match(1.0)) for record in await self.kept(keys)}
+        return {record.key: result_of(record, Match(1.0)) for record in await self.kept(keys)}
 
     async def every(self) -> list[MemoryResult]:
         """All memories that are kept."""
-        return [_result(record, Match(1.0)) for record in await self.list_all("memory")]
+        return [result_of(record, Match(1.0)) for record in await self.list_all("memory")]
 
     async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text, as the memory's embedder makes it of the text alone."""
@@ -213,7 +213,7 @@ class RecordMemory(ABC):
         if not query.strip():
             return []
         found = await self.compared(well_formed(query), well_formed(session_id), max(0.0, instant(since)), max(0, k))
-        return [_result(*ranked) for ranked in found]
+        return [result_of(*ranked) for ranked in found]
 
     async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
         """Keep what a session came to: the next one is told of it.
@@ -230,7 +230,7 @@ class RecordMemory(ABC):
     async def last_session(self) -> MemoryResult | None:
         """The summary of the session that ended last."""
         record = await self.newest("session")
-        return _result(record, Match(1.0)) if record else None
+        return result_of(record, Match(1.0)) if record else None
 
     async def search_decisions(
         self, query: str, filters: DecisionFilter | None = None, k: int = 5
@@ -320,7 +320,8 @@ def _decoded(kind: type[Stored], record: Record) -> Stored | None:
         return None
 
 
-def _result(record: Record, match: Match) -> MemoryResult:
+def result_of(record: Record, match: Match) -> MemoryResult:
+    """The record as a search gives it."""
     return MemoryResult(
         key=record.key,
         content=record.text,

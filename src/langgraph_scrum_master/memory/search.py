@@ -32,7 +32,7 @@ class Book(NamedTuple):
 
 def search(
     books: Sequence[Book],
-    embedder: Embedder,
+    embedder: Embedder | None,
     kinds: Sequence[Kind],
     query: str,
     limit: int,
@@ -41,7 +41,7 @@ def search(
 ) -> list[list[Ranked]]:
     """The `k` records of these kinds in each book that serve the query best, best first; all candidates if it is None.
 
-    `models` stand in the place of the spaces they are given for.
+    `models` stand in the place of the spaces they are given for. Without an embedder, what needs none answers.
     """
     ledgers = [book.ledger for book in books if any(map(book.ledger.count, kinds))]
     if not ledgers:
@@ -60,9 +60,10 @@ def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> 
     present = {kind: count for kind in kinds if (count := ledger.count(kind))}
     if not present:
         return []
-    ledger.refuse_other_lengths(asked.vector[None, :])
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
-    for kind, count in present.items():
+    if asked.embedded:
+        ledger.refuse_other_lengths(asked.vector[None, :])
+    for kind, count in present.items() if asked.embedded else ():
         cosines = dict(book.nearest(kind, asked.vector, min(limit, count)))
         for number, key in ledger.keyed(kind, list(cosines)):
             seen[number] = seen.get(number, 0.0) + cosines[key]

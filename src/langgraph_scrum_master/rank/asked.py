@@ -46,13 +46,13 @@ _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|conse
 
 
 class Asked:
-    """A query, with how much each part of it counts in this corpus."""
+    """A query, with how much each part of it counts in this corpus; without an embedder, its words alone."""
 
     def __init__(
         self,
         text: str,
         corpus: Corpus,
-        embedder: Embedder,
+        embedder: Embedder | None,
         *,
         now: float = 0.0,
         models: Mapping[str, Embedder] | None = None,
@@ -62,8 +62,9 @@ class Asked:
         self.corpus = corpus
         self.now = now
         self.vector = _query_vector(text, corpus, embedder)
+        self.embedded = embedder is not None
         model = static_model() or embedder
-        self.centre = corpus.centre if of_sentences(embedder) else None
+        self.centre = corpus.centre if embedder is not None and of_sentences(embedder) else None
         """What all texts say, which tells nothing of one of them; words are weighed by how rare they are instead."""
         self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
@@ -271,7 +272,9 @@ class Ragged:
         return best
 
 
-def _query_vector(text: str, corpus: Corpus, embedder: Embedder) -> Array:
+def _query_vector(text: str, corpus: Corpus, embedder: Embedder | None) -> Array:
+    if embedder is None:
+        return np.zeros(0, dtype="float32")
     if isinstance(embedder, StaticEmbedder):
         ids = _wording(text).tokens if embedder is static_model() else embedder.token_ids([text])[0]
         return embedder.mean(ids, corpus.token_rarity(ids))

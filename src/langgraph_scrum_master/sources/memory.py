@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
+from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import Decision, DecisionResult, MemoryResult, PatternResult
 from langgraph_scrum_master.model import Query, RetrievedContext
-from langgraph_scrum_master.protocols import MemoryStore, State
+from langgraph_scrum_master.protocols import MemoryStore, SearchesWords, State
 
 
 class MemorySource:
@@ -33,7 +34,14 @@ class MemorySource:
         return {context.key: context for context in contexts}.values()
 
     async def _similar(self, query: Query) -> list[RetrievedContext]:
-        return [remembered(query, result) for result in await self._memory.search_similar(query.text, k=query.k)]
+        try:
+            found = await self._memory.search_similar(query.text, k=query.k)
+        except EmbeddingError as error:
+            if not isinstance(self._memory, SearchesWords):
+                raise
+            logger.warning("query.not_embedded", error=str(error))
+            found = await self._memory.search_by_words(query.text, k=query.k)
+        return [remembered(query, result) for result in found]
 
     async def _decisions(self, query: Query) -> list[RetrievedContext]:
         found = await self._memory.search_decisions(query.text, k=query.k)

@@ -22,7 +22,7 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
 
 def speaks(asked: Asked) -> bool:
     """Whether it asks for a cause or an effect."""
-    return asked.causal != 0
+    return asked.causal != 0 and asked.embedded
 
 
 SPACE = Space(name="E5 causal", category="semantic", agrees=0.34, diverges=0.12, strengths=strengths, speaks=speaks)

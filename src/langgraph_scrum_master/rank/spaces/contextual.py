@@ -14,4 +14,17 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return likeness(cosines(candidates.contexts, asked.meaning))
 
 
-SPACE = Space(name="E10 contextual", category="semantic", agrees=0.38, diverges=0.13, strengths=strengths, unheard=0.0)
+def speaks(asked: Asked) -> bool:
+    """Whether it could be embedded, which the static model never fails to do."""
+    return len(asked.meaning) > 0
+
+
+SPACE = Space(
+    name="E10 contextual",
+    category="semantic",
+    agrees=0.38,
+    diverges=0.13,
+    strengths=strengths,
+    speaks=speaks,
+    unheard=0.0,
+)

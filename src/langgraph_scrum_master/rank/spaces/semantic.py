@@ -27,4 +27,9 @@ def likeness(cosines: Array) -> Array:
     return np.clip((cosines - UNRELATED) / (SAME - UNRELATED), 0, 1)
 
 
-SPACE = Space(name="E1 semantic", category="semantic", agrees=0.31, diverges=0.12, strengths=strengths)
+def speaks(asked: Asked) -> bool:
+    """Whether it could be embedded."""
+    return asked.embedded
+
+
+SPACE = Space(name="E1 semantic", category="semantic", agrees=0.31, diverges=0.12, strengths=strengths, speaks=speaks)
