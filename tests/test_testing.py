@@ -264,7 +264,7 @@ def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
     by_name = {case.name: case for case in cases(tmp_path)}
 
     assert list(by_name) == ["broken.json", "chat.json", "odd.json", "refunds.json"]
-    assert "odd.json: not a InjectionConfig" in told(by_name["odd.json"].check)
+    assert "odd.json: not an InjectionConfig" in told(by_name["odd.json"].check)
     assert "is not JSON" in told(by_name["broken.json"].check)
     assert "make snapshots of it with `scrum-master snapshot`" in told(by_name["chat.json"].check)
 

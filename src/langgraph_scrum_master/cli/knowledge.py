@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import track
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, counting, opened
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 
 if TYPE_CHECKING:
@@ -33,12 +31,16 @@ def add(
     """Keep documents, each under its path as its id; one that is kept already is replaced."""
     documents = [_document(file, date, doc_type) for file in files]
 
-    async def work() -> list[str]:
-        base = _base(folder, namespace, embedder, new=True)
-        return [await base.index_document(document) for document in track(documents, "Keeping", console=console)]
+    kept: list[str] = []
 
-    console = Console(stderr=True)
-    kept = asyncio.run(work())
+    async def work() -> None:
+        base = _base(folder, namespace, embedder, new=True)
+        for document in documents:
+            progress(len(kept), len(documents))
+            kept.append(await base.index_document(document))
+
+    with counting("Keeping", quiet=as_json) as progress:
+        asyncio.run(work())
     typer.echo(json.dumps({"documents": kept}, indent=2) if as_json else "\n".join(kept))
 
 
@@ -48,10 +50,13 @@ def remove(
     identity: Annotated[str, typer.Argument(metavar="ID", help="As `add` printed it.")],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Let go of a document."""
     if not asyncio.run(_base(folder, namespace, embedder).remove_document(identity)):
         raise ConfigError(f"there is no document {identity!r}: give an id as `scrum-master knowledge add` printed it")
+    if as_json:
+        typer.echo(json.dumps({"removed": identity}))
 
 
 @knowledge.command()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,10 +79,9 @@ def load(
     A memory that is not there is made.
     """
     rows = list(_rows(file))
-    with bar() as progress:
-        task = progress.add_task("Keeping", total=len(rows))
+    with counting("Keeping", quiet=as_json) as progress:
         store = opened(folder, namespace, embedder, new=True).store_many
-        asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
+        asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
     if as_json:
         typer.echo(json.dumps({"kept": len(rows), "memory": str(folder)}))
     else:
@@ -110,11 +110,14 @@ def search(
     Console().print(table if found else "The memory is empty.")
 
 
-def bar() -> Progress:
-    """A bar on standard error, where somebody can see it, that is gone when all is done."""
+@contextmanager
+def counting(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many of how many are done: on standard error, where somebody can see it, and gone in the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
