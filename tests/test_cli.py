@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -168,15 +171,42 @@ def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(subs[name], f"{path} {name}".strip())
 
 
-def test_every_command_that_tells_something_can_tell_it_as_json() -> None:
+def test_every_command_but_those_that_speak_json_anyway_can_tell_it_as_json() -> None:
     without = {
         name
         for name, command in _leaves(get_command(app))
         if not any("--json" in parameter.opts for parameter in command.params)
     }
 
-    speaks_json_anyway = {"mcp", "snapshot", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
-    assert without == speaks_json_anyway | {"inspect", "knowledge remove"}
+    assert without == {"mcp", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
+
+
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """What a command prints on standard output, and what it shows on a standard error that is a terminal."""
+    ours, its = pty.openpty()
+    environ = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run([COMMAND, *arguments], stdout=subprocess.PIPE, stderr=its, text=True, check=True, env=environ)
+    os.close(its)
+    seen = b""
+    with suppress(OSError):
+        while some := os.read(ours, 4096):
+            seen += some
+    os.close(ours)
+    return done.stdout, seen.decode()
+
+
+def test_how_far_a_replay_is_is_seen_on_a_terminal_alone(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps(STUCK["messages"] * 3))
+    command = ["replay", str(tmp_path / "chat.json")]
+
+    shown, seen = on_a_terminal(*command)
+    _, silent = on_a_terminal(*command, "--json")
+    forced = {**os.environ, "FORCE_COLOR": "1"}
+    piped = subprocess.run([COMMAND, *command], capture_output=True, text=True, check=True, env=forced)
+
+    assert re.search(r"Replaying.* \S*2/3\x1b", seen)
+    assert "Replaying" not in shown
+    assert silent == piped.stderr == ""
 
 
 def test_both_runs_of_the_example_can_be_had_as_json() -> None:

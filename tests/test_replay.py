@@ -192,6 +192,32 @@ def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
     assert "more" not in shown
 
 
+def test_how_many_of_how_many_are_done_is_told(tmp_path: Path, database: Path) -> None:
+    said = [{"role": "user", "content": "Hello."}] * 3
+    (tmp_path / "chat.json").write_text(json.dumps(said))
+    of_messages, of_thread, of_files = list[Any](), list[Any](), list[Any]()
+
+    replay(tmp_path / "chat.json", progress=lambda *told: of_messages.append(told))
+    replay(database, thread="one", progress=lambda *told: of_thread.append(told))
+    write_snapshots(tmp_path / "x.json", [a_snapshot()])
+    replay(tmp_path, progress=lambda *told: of_files.append(told))
+
+    assert of_messages == [(0, 3), (1, 3), (2, 3)]
+    assert of_thread == [(done, 6) for done in range(6)]
+    assert of_files == [(0, 2), (1, 2)]
+
+
+def test_steps_of_several_threads_are_shown_thread_by_thread(tmp_path: Path) -> None:
+    write_snapshots(tmp_path / "x.jsonl", [a_snapshot(thread=name, step=i) for i, name in enumerate("abab", 1)])
+    (tmp_path / "strict.toml").write_text("min_relevance_score = 1.0\n")
+
+    shown = run("replay", str(tmp_path / "x.jsonl"), "--against", str(tmp_path / "strict.toml")).stdout
+    overview, differ = shown.split("4 steps:")
+
+    assert re.findall(r"^  (\d) ", overview, re.M) == ["1", "3", "2", "4"]
+    assert list(dict.fromkeys(re.findall(r"^  ([ab] \d) ", differ, re.M))) == ["a 1", "b 2", "a 3", "b 4"]
+
+
 def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "a.json", [a_snapshot()])
     (tmp_path / "b.json").write_text("{broken")

@@ -14,7 +14,7 @@ from typer.main import get_group
 
 from langgraph_scrum_master.cli.examples import below
 from langgraph_scrum_master.cli.quick import quickly
-from langgraph_scrum_master.cli.settings import defaults, settings
+from langgraph_scrum_master.cli.settings import defaults, settings, warn_of_strangers
 from langgraph_scrum_master.errors import ScrumMasterError
 
 COMMANDS = {
@@ -85,6 +85,7 @@ def configured(
     ] = None,
 ) -> None:
     """The scrum master of a team of LangGraph agents: notices who lacks context, finds it, and says why."""
+    warn_of_strangers()
     context.obj = settings(config)
     if name := context.invoked_subcommand:
         context.default_map = {name: defaults(Commands()[name], context.obj)}
