@@ -86,7 +86,7 @@ def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
     ("rows", "output", "told"),
     [
         (None, "page.html", "there is no "),
-        ("{}\n", "page.html", "there is nothing to inspect in 'x.jsonl'"),
+        ("{}\n", "page.html", "there is nothing to inspect in "),
         ('{"role": "user", "content": "Hello."}\n', "x.jsonl/page.html", "cannot write "),
     ],
     ids=["no source", "nothing in it", "no such place"],

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -99,8 +99,15 @@ def main() -> None:
     except SystemExit as end:
         raise SystemExit(1 if end.code == 2 and _is_hook() else end.code) from None
     except ScrumMasterError as error:
-        typer.echo(f"scrum-master: {error}", err=True)
-        raise SystemExit(0 if _is_hook() else 2) from None
+        _give_up(str(error))
+    # The disk is full, or a file is somebody else's.
+    except OSError as error:
+        _give_up(f"{error.strerror or type(error).__name__}: {error.filename!r}" if error.filename else str(error))
+
+
+def _give_up(why: str) -> NoReturn:
+    typer.echo(f"scrum-master: {why}", err=True)
+    raise SystemExit(0 if _is_hook() else 2) from None
 
 
 def _is_hook() -> bool:

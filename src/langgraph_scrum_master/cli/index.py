@@ -114,7 +114,7 @@ def _told(report: IndexReport, kept: str, looked_at: str) -> Iterator[str]:
 
 def remember(
     folder: Folder,
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")],
     category: Annotated[
         str, typer.Option(help="preference, fact, event, workflow, context, error or decision.")
     ] = "fact",

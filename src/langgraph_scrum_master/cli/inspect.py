@@ -21,11 +21,13 @@ from langgraph_scrum_master.cli.replay import (
     Thread,
     list_threads,
     logs_aside,
+    nothing_to,
     settings_to_try,
     shown_name,
     tell_what_is_missing,
 )
-from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+from langgraph_scrum_master.cli.writing import writing
+from langgraph_scrum_master.errors import ScrumMasterError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.replay import Replay
@@ -70,7 +72,7 @@ def inspect(
         if serve:
             _serve(renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port, show, as_json)
         else:
-            _write(look(), title, output, show, as_json)
+            _write(look(), source, title, output, show, as_json)
 
 
 def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:
@@ -79,15 +81,12 @@ def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:
     return page_data(shown, title, live=live)
 
 
-def _write(shown: Replay, title: str, output: Path, show: bool, as_json: bool) -> None:
+def _write(shown: Replay, source: str, title: str, output: Path, show: bool, as_json: bool) -> None:
     tell_what_is_missing(shown)
     if not shown.steps:
-        raise DecodeError(f"there is nothing to inspect in {title!r}")
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
+        raise nothing_to("inspect", source, told=bool(shown.problems))
+    with writing(output):
         output.write_text(_page(_data(shown, title)), encoding="utf-8")
-    except OSError as error:
-        raise ScrumMasterError(f"cannot write {str(output)!r}: {error.strerror}") from error
     told = {"page": str(output), "steps": len(shown.steps), "outcomes": shown.outcomes}
     typer.echo(json.dumps(told) if as_json else str(output))
     if show:

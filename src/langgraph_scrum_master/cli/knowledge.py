@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, counting, opened
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, Wanted, counting, opened, wanted
+from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.knowledge import Document, KnowledgeBase
@@ -62,14 +62,14 @@ def remove(
 @knowledge.command()
 def search(
     folder: Folder,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Wanted,
     k: Annotated[int | None, typer.Option("-k", min=1, help="How many at most.")] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
     """Show the pieces that a prompt would be given."""
-    found = asyncio.run(_base(folder, namespace, embedder).retrieve(query, limit=k))
+    found = asyncio.run(_base(folder, namespace, embedder).retrieve(wanted(query), limit=k))
     if as_json:
         typer.echo(json.dumps([chunk.to_dict() for chunk in found], indent=2))
     else:
@@ -84,13 +84,12 @@ def _base(folder: Path, namespace: str, embedder: str, new: bool = False) -> Kno
 
 def _document(file: Path, date: str, doc_type: str) -> Document:
     from langgraph_scrum_master.knowledge import Document
+    from langgraph_scrum_master.record.files import read_text
     from langgraph_scrum_master.text.sections import sections_of
 
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{str(file)!r} must be UTF-8: {error}") from error
+    text = read_text(file)
     title = next((section.title for section in sections_of(text) if section.title), file.stem)
-    return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())
+    try:
+        return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())
+    except ConfigError as error:
+        raise ConfigError(f"{str(file)!r}: {error}") from error

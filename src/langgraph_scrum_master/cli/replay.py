@@ -86,9 +86,12 @@ def replay(
                 )
 
         shown, found = _compared(play, chosen, against or (RECORDED if check else None))
-    _show(shown, found, form, shown_name(source))
+    # An empty table tells nothing.
+    if shown.steps or form == "json":
+        _show(shown, found, form, shown_name(source))
+    tell_what_is_missing(shown)
     if not shown.steps:
-        raise DecodeError(f"nothing could be replayed in {shown_name(source)!r}")
+        raise nothing_to("replay", source, told=bool(shown.problems))
     if check and found is not None and not found.compared and not found:
         raise DecodeError(
             f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
@@ -192,7 +195,12 @@ def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> 
         from langgraph_scrum_master.cli.replayed import print_replay
 
         print_replay(Console(), shown, found)
-    tell_what_is_missing(shown)
+
+
+def nothing_to(do: str, source: str, told: bool) -> DecodeError:
+    """What to raise where a source has no steps, if it was not told why already."""
+    why = "" if told else ": it holds no snapshots, states or messages"
+    return DecodeError(f"there is nothing to {do} in {shown_name(source)!r}{why}")
 
 
 def shown_name(source: str) -> str:

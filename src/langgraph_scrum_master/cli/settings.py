@@ -126,7 +126,8 @@ def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _nearest(folder: Path) -> Path | None:
-    return next((path for each in (folder, *folder.parents) if (path := each / FILE).is_file()), None)
+    # Of a folder that may not be looked into, this says no.
+    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / FILE)), None)
 
 
 def toml(file: Path) -> dict[str, Any]:

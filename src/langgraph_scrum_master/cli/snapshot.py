@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from langgraph_scrum_master.cli.memory import counting
-from langgraph_scrum_master.cli.replay import Source, Subgraph, Thread, list_threads, logs_aside
-from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+from langgraph_scrum_master.cli.replay import Source, Subgraph, Thread, list_threads, logs_aside, nothing_to
+from langgraph_scrum_master.cli.writing import writing
 
 
 def snapshot(
@@ -47,15 +47,13 @@ def snapshot(
         typer.echo(f"scrum-master: {problem}", err=True)
     found = [each.snapshot for each in placed if each.snapshot is not None]
     if not found:
-        raise DecodeError("there is nothing to save")
+        raise nothing_to("save", source, told=any(each.problem for each in placed))
     chosen = found[-1:] if last else found
     if out is None:
         typer.echo("".join(map(dumped, chosen)), nl=False)
         return
-    try:
+    with writing(out):
         write_snapshots(out, chosen)
-    except OSError as error:
-        raise ScrumMasterError(f"cannot write {str(out)!r}: {error.strerror}") from error
     if as_json:
         typer.echo(json.dumps({"saved": len(chosen), "file": str(out)}))
     else:

@@ -41,6 +41,8 @@ class Placed(NamedTuple):
 def read_json(path: Path | str, text: str | None = None) -> Any:
     """What a JSON file holds, or this text of it."""
     text = read_text(path) if text is None else text
+    if not text.strip():
+        raise DecodeError(f"{str(path)!r} is empty: it must hold JSON")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from stat import S_ISDIR
 from typing import TypeAlias
 
 from langgraph_scrum_master.errors import DecodeError
@@ -34,7 +36,7 @@ def runs(
     elif subgraph is not None:
         raise DecodeError(f"only a database of checkpoints has subgraphs, got {subgraph!r} for {source!r:.80}")
     elif isinstance(source, str | Path):
-        files = _files(Path(source))
+        files = _files(source)
         placed = (snapshots_in(path, name) for name, path in files.items())
         found, count = _of_thread(placed, thread, str(source)), len(files)
     else:
@@ -56,19 +58,27 @@ def _counting(run: Run, progress: Progress) -> Iterator[Placed]:
         yield placed
 
 
-def _files(source: Path) -> dict[str, Path]:
+def _files(source: str | Path) -> dict[str, Path]:
     """The files of a source by their name in it."""
-    if not source.is_dir():
-        if not source.exists():
-            raise DecodeError(
-                f"there is no {str(source)!r}: give a file or folder of snapshots, a SQLite database of checkpoints, "
-                "or a connection string of PostgreSQL"
-            )
-        return {source.name: source}
-    files = [path for path in sorted(source.rglob("*")) if path.suffix in KINDS and path.name[:1] != "."]
+    place = Path(source)
+    try:
+        if not S_ISDIR(place.stat().st_mode):
+            return {place.name: place}
+        # Otherwise a folder that may not be looked into would seem to be empty.
+        os.listdir(place)
+    except (FileNotFoundError, NotADirectoryError):
+        # A connection string, of whatever, may hold a password.
+        name = str(source).split("://", 1)[0]
+        raise DecodeError(
+            f"there is no {name!r}: give a file or folder of snapshots, a SQLite database of checkpoints, or a "
+            "connection string of PostgreSQL"
+        ) from None
+    except OSError as error:
+        raise DecodeError(f"cannot read {str(place)!r}: {error.strerror}") from error
+    files = [path for path in sorted(place.rglob("*")) if path.suffix in KINDS and path.name[:1] != "."]
     if not files:
-        raise DecodeError(f"there are no snapshots in {str(source)!r}: it has no files of {' or '.join(KINDS)}")
-    return {path.relative_to(source).as_posix(): path for path in files}
+        raise DecodeError(f"there are no snapshots in {str(place)!r}: it has no files of {' or '.join(KINDS)}")
+    return {path.relative_to(place).as_posix(): path for path in files}
 
 
 def _of_thread(found: Iterable[Iterable[Placed]], thread: str | None, name: str) -> Iterator[Run]:
