@@ -253,6 +253,12 @@ def test_every_command_shows_how_it_is_called_and_the_first_help_where_to_start(
     assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
 
 
+def test_help_is_not_broken_where_its_source_is() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["detect", "--help"], env={"COLUMNS": "200"}).stdout.split("\n"))
+
+    assert "keys that the scrum master reads." in shown
+
+
 def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if not (subs := getattr(command, "commands", {})):
         yield path, command

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -50,7 +51,7 @@ class Commands(Mapping[str, Any]):
             holder.add_typer(made, name=name)
         else:
             holder.command(name)(made)
-        command = get_group(holder).commands[name]
+        command = _flowing(get_group(holder).commands[name])
         command.epilog = below(name)
         return command
 
@@ -59,6 +60,14 @@ class Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+def _flowing(command: Any) -> Any:
+    """The command, and those below it, with help that fills the line: typer breaks it where the source does."""
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for each in getattr(command, "commands", {}).values():
+        _flowing(each)
+    return command
 
 
 class _Group(TyperGroup):
