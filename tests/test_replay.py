@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -518,12 +519,16 @@ def test_a_graphs_own_history_replays_as_it_went() -> None:
     assert against_recorded(found).compared == 2
 
 
+def spoken(found: Replay) -> list[tuple[int, Any]]:
+    return [(step.step, step.turns) for step in found.steps]
+
+
 class Deltas(TypedDict):
     messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=3)]
     decisions: Annotated[list[Any], DeltaChannel(lambda known, writes: sum(writes, known))]
 
 
-def a_thread_in_deltas(connection: sqlite3.Connection) -> tuple[Any, Any]:
+def a_thread_in_deltas(saver: BaseCheckpointSaver[Any]) -> tuple[Any, Any]:
     """A graph, and its thread in which messages are added at once, replaced, removed and begun anew."""
     builder = StateGraph(Deltas)
     builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS, id="q")], "decisions": [{"summary": "Yes."}]})
@@ -536,7 +541,7 @@ def a_thread_in_deltas(connection: sqlite3.Connection) -> tuple[Any, Any]:
     builder.add_edge("dev", "ops")
     builder.add_edge(["pm", "ops"], "qa")
     builder.add_edge("qa", "end")
-    graph: Any = builder.compile(checkpointer=SqliteSaver(connection))
+    graph: Any = builder.compile(checkpointer=saver)
     thread = {"configurable": {"thread_id": "t"}}
     graph.invoke({"messages": [HumanMessage("Build.")]}, thread)
     graph.invoke({"messages": [HumanMessage("Go on.")]}, thread)
@@ -550,15 +555,13 @@ def a_thread_in_deltas(connection: sqlite3.Connection) -> tuple[Any, Any]:
 def test_messages_that_are_kept_in_deltas_are_joined_as_the_graph_joins_them(
     tmp_path: Path, connection: sqlite3.Connection
 ) -> None:
-    graph, thread = a_thread_in_deltas(connection)
+    graph, thread = a_thread_in_deltas(SqliteSaver(connection))
 
     found, live = replay(tmp_path / "c.db", thread="t"), replay(graph.get_state_history(thread))
     connection.close()
 
     assert len(found.steps) > 12
-    assert [(step.step, step.said, step.turns) for step in found.steps] == [
-        (step.step, step.said, step.turns) for step in live.steps
-    ]
+    assert spoken(found) == spoken(live)
     assert found.problems == ()
     assert found.notes == (
         "thread 't' keeps ['decisions'] in deltas, which only its graph can join and which are mostly missing here: "
@@ -709,6 +712,7 @@ def test_a_thread_that_is_not_there_is_told(database: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*DeltaChannel")
 def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_uri: str) -> None:
     from langgraph.checkpoint.postgres import PostgresSaver
 
@@ -717,12 +721,15 @@ def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_
     builder.add_edge(START, "dev")
     with PostgresSaver.from_conn_string(postgres_uri) as saver:
         saver.setup()
+        team, in_deltas = a_thread_in_deltas(saver)
+        live = replay(team.get_state_history(in_deltas))
         graph: Any = builder.compile(checkpointer=saver)
         graph.invoke({"messages": [HumanMessage("Build.")]}, {"configurable": {"thread_id": "pg"}})
 
     found = replay(postgres_uri, thread="pg")
 
-    assert [thread.thread for thread in threads(postgres_uri)] == ["pg"]
+    assert [thread.thread for thread in threads(postgres_uri)] == ["pg", "t"]
+    assert spoken(replay(postgres_uri, thread="t")) == spoken(live)
     assert [(step.where, step.said) for step in found.steps] == [("postgres", "Build."), ("postgres", ASKS)]
     assert found.steps[-1].outcome == "abstained"
     with pytest.raises(DecodeError, match="read-only"), opened(postgres_uri) as database:
