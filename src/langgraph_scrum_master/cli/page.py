@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,7 +22,7 @@ def page(data: dict[str, Any]) -> str:
 
 def page_data(shown: Replay, title: str, found: Difference | None = None, live: bool = False) -> dict[str, Any]:
     """What the page shows: every step, what differs, and a digest by which a change is noticed."""
-    replayed = shown.to_dict() | {"steps": list(_steps(shown))}
+    replayed = replace(shown, steps=()).to_dict() | {"steps": list(_steps(shown))}
     differs = list(difference_rows(found)) if found is not None else None
     told = {"title": well_formed(title), "live": live, "difference": differs, **replayed}
     return {**told, "digest": digest(json.dumps(told))}
