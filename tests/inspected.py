@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.cli.page import page, page_data
+from langgraph_scrum_master.record.files import write_snapshots
+from langgraph_scrum_master.record.snapshots import taken
 from langgraph_scrum_master.replay import replay
 
 SCRIPT = "</script><script>document.title = 'attacked'</script><img src=x onerror=\"document.title = 'attacked'\">"
@@ -44,8 +47,27 @@ def write_run(folder: Path) -> Path:
     return path
 
 
-def written_page(folder: Path) -> Path:
+OTHER = "a-customer-whose-thread-has-a-rather-long-name-0193f2"
+ASKED = ("Build the invoices.", "Which queue do invoices go to?", "Let me look.")
+
+
+def write_threads(folder: Path) -> Path:
+    """Two threads whose steps were taken in turns."""
+    path = folder / "threads.jsonl"
+    said = zip(("pm", "ops", "pm"), ASKED, strict=True)
+    invoices = [{"role": "assistant", "name": who, "content": text, "id": text} for who, text in said]
+    taken_in_turns = [
+        taken({**state, "messages": spoken[:step]}, at="", thread=thread, step=step, origin="checkpoint", ran=False)
+        for step, state in enumerate(states(), 1)
+        for thread, spoken in (("refunds", messages()), (OTHER, invoices))
+        if step <= len(spoken)
+    ]
+    write_snapshots(path, taken_in_turns)
+    return path
+
+
+def written_page(folder: Path, write: Callable[[Path], Path] = write_run) -> Path:
     """The page that shows the run."""
-    path = folder / "inspector.html"
-    path.write_text(page(page_data(replay(write_run(folder)), "run.jsonl")), encoding="utf-8")
+    path, source = folder / "inspector.html", write(folder)
+    path.write_text(page(page_data(replay(source), source.name)), encoding="utf-8")
     return path

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from typer.testing import CliRunner
 
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
+from langgraph_scrum_master.errors import ScrumMasterError
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -115,6 +120,93 @@ def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content
     assert done.stderr.count("\n") == 1
 
 
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with files that are not what commands take."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    for name in ("empty.json", "empty.jsonl", "folder/notes.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "binary.json").write_bytes(bytes(range(128, 256)))
+    (tmp_path / "cut.db").write_bytes(b"SQLite format 3\0cut")
+    (tmp_path / "chat.json").write_text(json.dumps(STUCK["messages"]))
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["", "json"])
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("detect empty.json", "'empty.json' is empty: it must hold JSON"),
+        ("detect folder", "cannot read 'folder': Is a directory"),
+        ("replay missing", "there is no 'missing': give a file or folder of snapshots"),
+        ("replay mysql://me:hunter2@host/x", "there is no 'mysql': give"),
+        ("replay empty.jsonl", "nothing to replay in 'empty.jsonl': it holds no snapshots, states or messages"),
+        ("replay binary.json", "there is nothing to replay in 'binary.json'"),
+        ("replay folder", "it has no files of .json or .jsonl"),
+        ("replay cut.db --thread x", "'cut.db' is no database of checkpoints"),
+        ("replay chat.json --thread x", "there is no thread 'x' in 'chat.json': its steps name none"),
+        ("replay chat.json --memory folder", "there is no memory in 'folder'"),
+        ("replay chat.json --config empty.json", "'empty.json' is empty"),
+        ("inspect empty.json", "there is nothing to inspect in 'empty.json'"),
+        ("inspect chat.json -o chat.json/page.html", "'chat.json' is no folder"),
+        ("snapshot empty.jsonl", "there is nothing to save in 'empty.jsonl': it holds no"),
+        ("snapshot chat.json --out folder", "cannot write 'folder': Is a directory"),
+        ("memory check --memory folder", "there is no memory in 'folder': fill one, or give"),
+        ("memory search x --memory chat.json", "there is no memory in 'chat.json'"),
+        ("memory load empty.jsonl --memory chat.json", "'chat.json' is no folder: give one with --memory"),
+        ("index values --memory folder", "there is no memory in 'folder'"),
+        ("knowledge add empty.json", "'empty.json': a document's text must be a text that is not empty"),
+        ("records list empty.json", "'empty.json' holds no store"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_leaves_nothing(place: Path, call: str, told: str, options: list[str]) -> None:
+    before = sorted(place.rglob("*"))
+
+    done = CliRunner().invoke(app, [*call.split(), *options])
+
+    assert isinstance(done.exception, ScrumMasterError), done.output
+    assert told in str(done.exception)
+    assert "hunter2" not in f"{done.output}{done.exception}"
+    assert not options or not done.stdout or json.loads(done.stdout)["steps"] == []
+    assert sorted(place.rglob("*")) == before
+
+
+def test_a_query_of_nothing_is_refused(place: Path) -> None:
+    assert CliRunner().invoke(app, ["remember", "Refunds go to refunds-v2.", "--memory", "m"]).exit_code == 0
+
+    for command in ("memory", "knowledge"):
+        done = CliRunner().invoke(app, [command, "search", " ", "--memory", "m"])
+        assert "the query must be a text that is not empty, got ' '" in str(done.exception)
+
+
+def test_what_the_system_refuses_is_told_in_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (2, "scrum-master: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.skipif(os.name != "posix" or not shutil.which("setpriv"), reason="permissions cannot be given up here")
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (["replay", "locked"], "cannot read 'locked': Permission denied"),
+        (["replay", "locked/chat.json"], "cannot read 'locked/chat.json': Permission denied"),
+        (["brief", "--project-root", "locked"], "Permission denied"),
+    ],
+)
+def test_what_may_not_be_read_is_told(place: Path, call: list[str], told: str) -> None:
+    (place / "locked").mkdir(mode=0)
+    # Root may read all but for this.
+    without = ["--bounding-set=-dac_override,-dac_read_search"] if os.getuid() == 0 else []
+
+    done = subprocess.run(["setpriv", *without, COMMAND, *call], capture_output=True, text=True, check=False)
+
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_odd_characters_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
     odd = {"messages": [{"role": "assistant", "name": "dev", "content": "Which \ud800 database do we use?"}]}
     (tmp_path / "state.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(odd).encode())
@@ -161,6 +253,12 @@ def test_every_command_shows_how_it_is_called_and_the_first_help_where_to_start(
     assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
 
 
+def test_help_is_not_broken_where_its_source_is() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["detect", "--help"], env={"COLUMNS": "200"}).stdout.split("\n"))
+
+    assert "keys that the scrum master reads." in shown
+
+
 def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     if not (subs := getattr(command, "commands", {})):
         yield path, command
@@ -168,15 +266,42 @@ def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(subs[name], f"{path} {name}".strip())
 
 
-def test_every_command_that_tells_something_can_tell_it_as_json() -> None:
+def test_every_command_but_those_that_speak_json_anyway_can_tell_it_as_json() -> None:
     without = {
         name
         for name, command in _leaves(get_command(app))
         if not any("--json" in parameter.opts for parameter in command.params)
     }
 
-    speaks_json_anyway = {"mcp", "snapshot", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
-    assert without == speaks_json_anyway | {"inspect", "knowledge remove"}
+    assert without == {"mcp", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
+
+
+def on_a_terminal(*arguments: str) -> tuple[str, str]:
+    """What a command prints on standard output, and what it shows on a standard error that is a terminal."""
+    ours, its = pty.openpty()
+    environ = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
+    done = subprocess.run([COMMAND, *arguments], stdout=subprocess.PIPE, stderr=its, text=True, check=True, env=environ)
+    os.close(its)
+    seen = b""
+    with suppress(OSError):
+        while some := os.read(ours, 4096):
+            seen += some
+    os.close(ours)
+    return done.stdout, seen.decode()
+
+
+def test_how_far_a_replay_is_is_seen_on_a_terminal_alone(tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text(json.dumps(STUCK["messages"] * 3))
+    command = ["replay", str(tmp_path / "chat.json")]
+
+    shown, seen = on_a_terminal(*command)
+    _, silent = on_a_terminal(*command, "--json")
+    forced = {**os.environ, "FORCE_COLOR": "1"}
+    piped = subprocess.run([COMMAND, *command], capture_output=True, text=True, check=True, env=forced)
+
+    assert re.search(r"Replaying.* \S*2/3\x1b", seen)
+    assert "Replaying" not in shown
+    assert silent == piped.stderr == ""
 
 
 def test_both_runs_of_the_example_can_be_had_as_json() -> None:

@@ -455,7 +455,7 @@ def test_entities_are_read_from_a_file_written_by_hand(name: str, tmp_path: Path
         ("a.json", "{", "cannot be read as .json or .jsonl or .toml"),
         ("a.yaml", "x: 1", "its name ends in '.yaml'"),
         ("a.json", '{"entities": 3}', "must hold a list of `entities`"),
-        ("a.json", '[{"name": "x"}]', "a.json, entity 1: not a Entity: canonical_name"),
+        ("a.json", '[{"name": "x"}]', "a.json, entity 1: not an Entity: canonical_name"),
         ("a.json", '[{"canonical_name": ""}]', "a.json, entity 1: .*a name must be a text"),
     ],
 )

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from inspected import SCRIPT, messages, write_run, written_page
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.cli.inspect import renewed, server_for
-from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+from langgraph_scrum_master.errors import ConfigError, DecodeError, ScrumMasterError
 
 SHOWN = {"digest": "d1", "title": "run", "steps": []}
 
@@ -50,11 +50,43 @@ def test_inspect_writes_the_page_and_says_where(tmp_path: Path) -> None:
     assert messages()[2]["content"] in output.read_text(encoding="utf-8")
 
 
+def test_inspect_tries_other_settings(tmp_path: Path) -> None:
+    source, output, config = write_run(tmp_path), tmp_path / "page.html", tmp_path / "strict.toml"
+    config.write_text('min_relevance_score = 1.0\nmemory_path = "elsewhere"\n')
+
+    done = CliRunner().invoke(app, ["inspect", str(source), "-o", str(output), "--config", str(config), "--json"])
+
+    told = json.loads(done.stdout)
+    assert (told["page"], told["steps"]) == (str(output), len(messages()))
+    assert "injected" not in told["outcomes"]
+    assert '"min_relevance_score": 1.0' in output.read_text(encoding="utf-8")
+
+
+def test_settings_that_cannot_work_are_told_before_a_page_is_served(tmp_path: Path) -> None:
+    config = tmp_path / "odd.json"
+    config.write_text('{"min_relevance": 1}')
+
+    done = CliRunner().invoke(app, ["inspect", str(write_run(tmp_path)), "--config", str(config), "--serve"])
+
+    assert isinstance(done.exception, ConfigError)
+    assert "there are no settings ['min_relevance']" in str(done.exception)
+
+
+def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
+    source = write_run(tmp_path)
+    (tmp_path / "broken.json").write_text("{")
+
+    done = CliRunner().invoke(app, ["inspect", str(source.parent), "--output", str(tmp_path / "page.html")])
+
+    assert "scrum-master: 'broken.json' is not JSON" in done.stderr
+    assert "'broken.json' is not JSON" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("rows", "output", "told"),
     [
         (None, "page.html", "there is no "),
-        ("{}\n", "page.html", "there is nothing to inspect in 'x.jsonl'"),
+        ("{}\n", "page.html", "there is nothing to inspect in "),
         ('{"role": "user", "content": "Hello."}\n', "x.jsonl/page.html", "cannot write "),
     ],
     ids=["no source", "nothing in it", "no such place"],

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from chromium import browser, installed
-from inspected import messages, write_run, written_page
+from inspected import ASKED, OTHER, messages, write_run, write_threads, written_page
 
 pytestmark = [
     pytest.mark.browser,
@@ -63,7 +63,8 @@ def test_it_shows_every_turn_in_its_agents_lane_and_starts_at_the_first_gap(open
     page = opened.page
 
     assert len(turns(page)) == len(messages())
-    assert page.locator("#heads span").all_inner_texts() == ["user", "analyst", "dev", "tester"]
+    assert page.locator(".heads span").all_inner_texts() == ["user", "analyst", "dev", "tester"]
+    assert page.get_by_role("combobox", name="Thread").count() == 0
     lanes = [page.locator("#turns button").nth(i).bounding_box() for i in (0, 1, 2)]
     assert [box["x"] for box in lanes if box] == sorted({box["x"] for box in lanes if box})
     assert current(page) == "Which queue do refunds go to?"
@@ -174,12 +175,82 @@ def test_dark_and_light_follow_the_reader(chromium: Browser, file: Path) -> None
     context.close()
 
 
-def test_a_narrow_window_needs_no_sideways_scrolling(chromium: Browser, file: Path) -> None:
+@pytest.fixture(scope="module")
+def two_threads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written_page(tmp_path_factory.mktemp("threads"), write_threads)
+
+
+def test_threads_are_not_mixed_and_each_has_lanes_of_its_own(chromium: Browser, two_threads: Path) -> None:
+    page = chromium.new_page()
+    page.goto(two_threads.as_uri())
+
+    assert page.locator("#turns h3").all_inner_texts() == ["refunds 12 turns", f"{OTHER} 3 turns"]
+    assert turns(page)[11:] == [messages()[11]["content"], *ASKED]
+    assert [each.inner_text().split() for each in page.locator(".heads").all()] == [
+        ["user", "analyst", "dev", "tester"],
+        ["pm", "ops"],
+    ]
+    drawn = page.locator("#flow").get_by_role("img").get_attribute("aria-label") or ""
+    assert "dev to tester 4" in drawn
+    assert "tester to pm" not in drawn
+    page.close()
+
+
+def test_one_thread_is_chosen_by_keyboard_and_all_else_follows(chromium: Browser, two_threads: Path) -> None:
+    page = chromium.new_page()
+    page.goto(two_threads.as_uri())
+
+    page.get_by_role("combobox", name="Thread").focus()
+    page.keyboard.press("End")
+
+    assert turns(page) == list(ASKED)
+    assert current(page) == "Which queue do invoices go to?"
+    expect(page.locator("#detail")).to_contain_text(OTHER)
+    expect(page.locator("#flow").get_by_role("img")).to_have_attribute(
+        "aria-label", re.compile("pm to ops 1, ops to pm 1$")
+    )
+    told = page.locator("#turns").aria_snapshot()
+    assert f'list "{OTHER} 3 turns"' in told
+    page.close()
+
+
+def test_a_thread_that_grows_moves_nobodys_choice(chromium: Browser, two_threads: Path) -> None:
+    page = chromium.new_page()
+    page.goto(two_threads.as_uri())
+    page.locator("#turns button").last.click()
+
+    page.evaluate("data.steps.splice(12, 0, {...data.steps[11], step: 13}); draw()")
+
+    assert len(turns(page)) == len(messages()) + 4
+    assert current(page) == "Let me look."
+    page.close()
+
+
+def test_the_header_covers_nothing_however_many_lines_it_takes(chromium: Browser, two_threads: Path) -> None:
+    page = chromium.new_page(viewport={"width": 1000, "height": 600})
+    page.goto(two_threads.as_uri())
+
+    page.locator("#turns button").last.focus()
+    page.keyboard.press("j")
+    page.mouse.wheel(0, 300)
+
+    page.wait_for_function("scrollY > 0")
+    head, detail = page.locator("header").bounding_box(), page.locator("#detail").bounding_box()
+    assert head is not None
+    assert detail is not None
+    assert detail["y"] >= head["y"] + head["height"]
+    page.close()
+
+
+def test_a_narrow_window_needs_no_sideways_scrolling(chromium: Browser, two_threads: Path) -> None:
     context = chromium.new_context(viewport={"width": 390, "height": 800})
     page = context.new_page()
-    page.goto(file.as_uri())
+    page.goto(two_threads.as_uri())
 
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    fate = page.get_by_role("cell", name="not relevant enough").first.bounding_box()
+    assert fate is not None
+    assert fate["height"] < 60
     expect(page.locator("#turns .who").first).to_be_visible()
     page.locator("#turns button").nth(1).click()
     expect(page.locator("#detail")).to_be_in_viewport()

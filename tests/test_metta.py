@@ -196,6 +196,7 @@ def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
         ('(select-top-chunks ("text") 1)', "a KnowledgeChunk must be given, got 'text'"),
         ("(total-tokens &state)", "a ContextContent must be given, got DialogueSession"),
         (f"(inject-context {ASKED} &state &entities 400)", "a KnowledgeBase must be given, got <"),
+        ("(build-system-prompt () 3 400)", "an AgentPersonality must be given, got 3"),
         (f"(inject-context {ASKED} &state () 3)", "QueryTooLongError: the query takes"),
         ('(truncate-system-prompt ("a" "b" "c" "d") 9)', "a system prompt has three parts at most"),
     ],

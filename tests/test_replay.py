@@ -9,19 +9,21 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.graph import START, MessagesState, StateGraph, add_messages
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import _messages_delta_reducer
+from langgraph.types import Overwrite
 from typer.testing import CliRunner, Result
 from typing_extensions import TypedDict
 
@@ -41,7 +43,9 @@ from langgraph_scrum_master.observe import observe
 from langgraph_scrum_master.record.files import snapshots_in, write_snapshots
 from langgraph_scrum_master.record.snapshots import taken
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
-from langgraph_scrum_master.replay.checkpoints import _opened, threads
+from langgraph_scrum_master.replay.databases import opened
+from langgraph_scrum_master.replay.deltas import joined
+from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.testing import FixedClock
 from resumed import build
 
@@ -187,6 +191,32 @@ def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
 
     assert [step.outcome for step in found.steps] == ["silent", "injected", "silent"]
     assert "more" not in shown
+
+
+def test_how_many_of_how_many_are_done_is_told(tmp_path: Path, database: Path) -> None:
+    said = [{"role": "user", "content": "Hello."}] * 3
+    (tmp_path / "chat.json").write_text(json.dumps(said))
+    of_messages, of_thread, of_files = list[Any](), list[Any](), list[Any]()
+
+    replay(tmp_path / "chat.json", progress=lambda *told: of_messages.append(told))
+    replay(database, thread="one", progress=lambda *told: of_thread.append(told))
+    write_snapshots(tmp_path / "x.json", [a_snapshot()])
+    replay(tmp_path, progress=lambda *told: of_files.append(told))
+
+    assert of_messages == [(0, 3), (1, 3), (2, 3)]
+    assert of_thread == [(done, 6) for done in range(6)]
+    assert of_files == [(0, 2), (1, 2)]
+
+
+def test_steps_of_several_threads_are_shown_thread_by_thread(tmp_path: Path) -> None:
+    write_snapshots(tmp_path / "x.jsonl", [a_snapshot(thread=name, step=i) for i, name in enumerate("abab", 1)])
+    (tmp_path / "strict.toml").write_text("min_relevance_score = 1.0\n")
+
+    shown = run("replay", str(tmp_path / "x.jsonl"), "--against", str(tmp_path / "strict.toml")).stdout
+    overview, differ = shown.split("4 steps:")
+
+    assert re.findall(r"^  (\d) ", overview, re.M) == ["1", "3", "2", "4"]
+    assert list(dict.fromkeys(re.findall(r"^  ([ab] \d) ", differ, re.M))) == ["a 1", "b 2", "a 3", "b 4"]
 
 
 def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
@@ -370,8 +400,8 @@ graph.invoke({"messages": [HumanMessage("Build.")], "decisions": notes}, {"confi
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(tmp_path / "c.db", check_same_thread=False)) as opened:
-        yield opened
+    with closing(sqlite3.connect(tmp_path / "c.db", check_same_thread=False)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -489,31 +519,152 @@ def test_a_graphs_own_history_replays_as_it_went() -> None:
     assert against_recorded(found).compared == 2
 
 
-def joined(messages: Any, writes: Sequence[Any]) -> Any:
-    return reduce(add_messages, writes, messages)
+def spoken(found: Replay) -> list[tuple[int, Any]]:
+    return [(step.step, step.turns) for step in found.steps]
 
 
 class Deltas(TypedDict):
-    messages: Annotated[list[Any], DeltaChannel(joined)]
+    messages: Annotated[list[Any], DeltaChannel(_messages_delta_reducer, snapshot_frequency=3)]
+    decisions: Annotated[list[Any], DeltaChannel(lambda known, writes: sum(writes, known))]
+
+
+def a_thread_in_deltas(saver: BaseCheckpointSaver[Any]) -> tuple[Any, Any]:
+    """A graph, and its thread in which messages are added at once, replaced, removed and begun anew."""
+    builder = StateGraph(Deltas)
+    builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS, id="q")], "decisions": [{"summary": "Yes."}]})
+    builder.add_node("pm", lambda state: {"messages": [says("pm", "Wait."), says("dev", "Which queue?", id="q")]})
+    builder.add_node("ops", lambda state: {"messages": says("ops", "I see."), "decisions": [{"summary": "No."}]})
+    builder.add_node("qa", lambda state: {"messages": [RemoveMessage(id="q")]})
+    builder.add_node("end", lambda state: {"messages": Overwrite([says("end", "All over.")])})
+    builder.add_edge(START, "dev")
+    builder.add_edge("dev", "pm")
+    builder.add_edge("dev", "ops")
+    builder.add_edge(["pm", "ops"], "qa")
+    builder.add_edge("qa", "end")
+    graph: Any = builder.compile(checkpointer=saver)
+    thread = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [HumanMessage("Build.")]}, thread)
+    graph.invoke({"messages": [HumanMessage("Go on.")]}, thread)
+    graph.update_state(thread, {"messages": [HumanMessage("By hand.")]})
+    # A branch: its first checkpoint does not follow the one before.
+    graph.invoke(None, list(graph.get_state_history(thread))[6].config)
+    return graph, thread
 
 
 @pytest.mark.filterwarnings("ignore:.*DeltaChannel")
-def test_messages_that_are_kept_in_deltas_are_told_and_replayed_from_the_graph(
+def test_messages_that_are_kept_in_deltas_are_joined_as_the_graph_joins_them(
     tmp_path: Path, connection: sqlite3.Connection
 ) -> None:
-    builder = StateGraph(Deltas)
-    builder.add_node("dev", lambda state: {"messages": [says("dev", ASKS)]})
-    builder.add_edge(START, "dev")
-    graph: Any = builder.compile(checkpointer=SqliteSaver(connection))
-    thread: Any = {"configurable": {"thread_id": "t"}}
-    graph.invoke({"messages": [HumanMessage("Build.")]}, thread)
+    graph, thread = a_thread_in_deltas(SqliteSaver(connection))
 
-    found = replay(graph.get_state_history(thread))
-
-    assert [step.said for step in found.steps] == ["Build.", ASKS]
-    with pytest.raises(DecodeError, match="keeps its messages in deltas"):
-        replay(tmp_path / "c.db", thread="t")
+    found, live = replay(tmp_path / "c.db", thread="t"), replay(graph.get_state_history(thread))
     connection.close()
+
+    assert len(found.steps) > 12
+    assert spoken(found) == spoken(live)
+    assert found.problems == ()
+    assert found.notes == (
+        "thread 't' keeps ['decisions'] in deltas, which only its graph can join and which are mostly missing here: "
+        "replay(graph.get_state_history(config)) has them.",
+    )
+
+
+def test_all_messages_can_be_removed_and_what_has_no_id_is_added() -> None:
+    gone = {"type": "remove", "id": "__remove_all__"}
+
+    assert joined([says("a", "1")], [gone, says("b", "2"), [("user", "3")]]) == [says("b", "2"), ("user", "3")]
+    assert joined(None, [["x"], {"__overwrite__": None}]) == []
+
+
+def a_team(agent: str, **options: Any) -> Any:
+    builder = StateGraph(MessagesState)
+    builder.add_node("think", lambda state: {"messages": [says(agent, "Let me see.")]})
+    builder.add_node("ask", lambda state: {"messages": [says(agent, ASKS)]})
+    builder.add_edge(START, "think")
+    builder.add_edge("think", "ask")
+    return builder.compile(**options)
+
+
+class Topics(TypedDict):
+    topics: list[str]
+
+
+@pytest.fixture
+def with_subgraphs(tmp_path: Path, connection: sqlite3.Connection) -> Path:
+    """A graph without messages of its own that calls one subgraph in a node twice, and has one that goes on."""
+    team = a_team("dev")
+
+    def crew(state: Topics) -> None:
+        for topic in state["topics"]:
+            team.invoke({"messages": [HumanMessage(topic)]})
+
+    builder = StateGraph(Topics)
+    builder.add_node("crew", crew)
+    builder.add_node("ops", a_team("ops", checkpointer=True))
+    builder.add_edge(START, "crew")
+    builder.add_edge("crew", "ops")
+    graph: Any = builder.compile(checkpointer=SqliteSaver(connection))
+    for topics in (["One.", "Two."], ["Three."]):
+        graph.invoke({"topics": topics}, {"configurable": {"thread_id": "t"}})
+    connection.close()
+    return tmp_path / "c.db"
+
+
+def test_what_is_in_subgraphs_is_told_where_only_the_graph_is_read(with_subgraphs: Path, logged: list[Any]) -> None:
+    found, shown = replay(with_subgraphs, thread="t"), run("replay", str(with_subgraphs), "--thread", "t", "--check")
+
+    told = "thread 't' has checkpoints of subgraphs, which --subgraph reads: crew (12), ops (8)."
+    assert found.notes == (told,)
+    assert f"scrum-master: {told}" in shown.stderr
+    assert json.loads(run("inspect", str(with_subgraphs), "--json").stdout)[0]["subgraphs"] == ["crew", "ops"]
+    assert logged == []
+
+
+def test_the_steps_of_a_subgraph_are_replayed_each_call_for_itself(with_subgraphs: Path) -> None:
+    called = replay(with_subgraphs, thread="t", subgraph="crew")
+    going_on = printed("replay", str(with_subgraphs), "--thread", "t", "--subgraph", "ops")["steps"]
+
+    assert [(step.thread, step.step, len(step.turns)) for step in called.steps] == [
+        (f"t crew #{call}", number, 1) for call in (1, 2, 3) for number in (0, 1, 2)
+    ]
+    assert [step.said for step in called.steps if not step.step] == ["One.", "Two.", "Three."]
+    assert [step.outcome for step in called.steps] == ["silent", "silent", "abstained"] * 3
+    assert [len(step["turns"]) for step in going_on if step["thread"] == "t ops"] == [0, 1, 1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "subgraph", "told"),
+    [
+        ("c.db", "crews", r"no subgraph 'crews' in thread 't' of 'c\.db': its subgraphs are \['crew', 'ops'\]"),
+        ("x.json", "crew", "only a database of checkpoints has subgraphs, got 'crew'"),
+    ],
+)
+def test_a_subgraph_that_is_not_there_is_told(with_subgraphs: Path, source: str, subgraph: str, told: str) -> None:
+    with pytest.raises(DecodeError, match=told):
+        replay(with_subgraphs.with_name(source), thread="t", subgraph=subgraph)
+
+
+def test_a_database_of_an_earlier_version_is_read(tmp_path: Path, connection: sqlite3.Connection) -> None:
+    a_team("dev", checkpointer=SqliteSaver(connection)).invoke(
+        {"messages": [HumanMessage("Build.")]}, {"configurable": {"thread_id": "t"}}
+    )
+    connection.execute("ALTER TABLE writes DROP COLUMN task_path")
+    connection.commit()
+    connection.close()
+
+    assert [step.said for step in replay(tmp_path / "c.db", thread="t").steps] == ["Build.", "Let me see.", ASKS]
+
+
+def test_of_files_only_the_named_thread_is_replayed(tmp_path: Path) -> None:
+    write_snapshots(tmp_path / "x.jsonl", [a_snapshot(thread=name, step=i) for i, name in enumerate("abab")])
+
+    found = printed("replay", str(tmp_path), "--thread", "b")
+
+    assert [(step["thread"], step["step"]) for step in found["steps"]] == [("b", 1), ("b", 3)]
+    with pytest.raises(DecodeError, match=r"there is no thread 'c' in .*: its threads are \['a', 'b'\]"):
+        replay(tmp_path, thread="c")
+    with pytest.raises(DecodeError, match=r"there is no thread 'c' in .*: its steps name none"):
+        replay([a_snapshot()], thread="c")
 
 
 def test_states_are_taken_as_they_are_and_anything_else_is_told() -> None:
@@ -561,6 +712,7 @@ def test_a_thread_that_is_not_there_is_told(database: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*DeltaChannel")
 def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_uri: str) -> None:
     from langgraph.checkpoint.postgres import PostgresSaver
 
@@ -569,16 +721,19 @@ def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_
     builder.add_edge(START, "dev")
     with PostgresSaver.from_conn_string(postgres_uri) as saver:
         saver.setup()
+        team, in_deltas = a_thread_in_deltas(saver)
+        live = replay(team.get_state_history(in_deltas))
         graph: Any = builder.compile(checkpointer=saver)
         graph.invoke({"messages": [HumanMessage("Build.")]}, {"configurable": {"thread_id": "pg"}})
 
     found = replay(postgres_uri, thread="pg")
 
-    assert [thread.thread for thread in threads(postgres_uri)] == ["pg"]
+    assert [thread.thread for thread in threads(postgres_uri)] == ["pg", "t"]
+    assert spoken(replay(postgres_uri, thread="t")) == spoken(live)
     assert [(step.where, step.said) for step in found.steps] == [("postgres", "Build."), ("postgres", ASKS)]
     assert found.steps[-1].outcome == "abstained"
-    with pytest.raises(DecodeError, match="read-only"), _opened(postgres_uri) as opened:
-        opened.query("CREATE TABLE ours (x int)", ())
+    with pytest.raises(DecodeError, match="read-only"), opened(postgres_uri) as database:
+        database.query("CREATE TABLE ours (x int)", ())
 
 
 def test_a_connection_string_is_never_shown(tmp_path: Path) -> None:

@@ -124,3 +124,32 @@ def test_a_file_that_is_not_there_is_told(project: Path) -> None:
     failed = scrum_master("--config", "nowhere.toml", "version")
 
     assert "cannot read 'nowhere.toml'" in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("SCRUM_MASTER_MEMROY_PATH", "did you mean SCRUM_MASTER_MEMORY_PATH?"),
+        ("SCRUM_MASTER_BUDGETS_OF_ALL", "`scrum-master config show` shows all that there are"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_told_and_ignored(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SCRUM_MASTER_CONFIG", str(project / "scrum-master.toml"))
+    monkeypatch.setenv("SCRUM_MASTER_EMPTY", "")
+
+    done = scrum_master("config", "show", "--json")
+
+    assert done.stderr == f"scrum-master: {name} is no setting, and is ignored: {told}\n"
+    assert json.loads(done.stdout)["memory_path"]["value"] == str(project / "memory")
+
+
+def test_a_command_that_must_be_quick_tells_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_GLOBAL_STOER", "x")
+
+    done = subprocess.run([COMMAND, "brief"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0
+    assert done.stderr.count("did you mean SCRUM_MASTER_GLOBAL_STORE?") == 1

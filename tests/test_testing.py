@@ -243,16 +243,32 @@ def test_a_result_that_changed_is_told(pytester: pytest.Pytester) -> None:
     )
 
 
-def test_a_folder_without_snapshots_and_a_test_that_takes_none_are_told(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(test_empty=USING, test_deaf=USING.replace("(scrum_master_snapshot)", "()"))
+def test_a_folder_without_snapshots_is_skipped_and_one_that_is_not_there_fails(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_empty=USING, test_lost=USING.replace('"kept"', '"kpet"'))
     (pytester.path / "kept").mkdir()
+
+    done = pytested(pytester, "-rs")
+
+    done.assert_outcomes(passed=2, skipped=1, failed=1)
+    done.stdout.fnmatch_lines_random(
+        ["SKIPPED * there are no snapshots in *kept*", "*there is no file or folder *kpet* to take snapshots from*"]
+    )
+
+
+def test_what_pytest_is_told_of_empty_parameters_holds_for_snapshots(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(USING)
+    (pytester.path / "kept").mkdir()
+
+    pytested(pytester, "-o", "empty_parameter_set_mark=xfail").assert_outcomes(passed=1, xfailed=1)
+
+
+def test_a_marked_test_that_takes_no_snapshot_is_told(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(USING.replace("(scrum_master_snapshot)", "()"))
 
     done = pytested(pytester)
 
-    done.assert_outcomes(errors=2)
-    done.stdout.fnmatch_lines_random(
-        ["*there are no snapshots in *kept*", "*marked scrum_master_snapshots, and must take 'scrum_master_snapshot'*"]
-    )
+    done.assert_outcomes(errors=1)
+    done.stdout.fnmatch_lines(["*marked scrum_master_snapshots, and must take 'scrum_master_snapshot'*"])
 
 
 def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
@@ -264,7 +280,7 @@ def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
     by_name = {case.name: case for case in cases(tmp_path)}
 
     assert list(by_name) == ["broken.json", "chat.json", "odd.json", "refunds.json"]
-    assert "odd.json: not a InjectionConfig" in told(by_name["odd.json"].check)
+    assert "odd.json: not an InjectionConfig" in told(by_name["odd.json"].check)
     assert "is not JSON" in told(by_name["broken.json"].check)
     assert "make snapshots of it with `scrum-master snapshot`" in told(by_name["chat.json"].check)
 

@@ -7,7 +7,7 @@ from functools import cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, with_article
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -30,7 +30,7 @@ def from_plain(kind: type[T], data: object) -> T:
         return cast(T, _adapter(cast(Any, kind)).validate_python(data))
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or kind.__name__}: {e['msg']}" for e in error.errors())
-        raise DecodeError(f"not a {kind.__name__}: {problems}, got {data!r:.200}") from error
+        raise DecodeError(f"not {with_article(kind)}: {problems}, got {data!r:.200}") from error
 
 
 def json_shapes(value: object) -> Any:

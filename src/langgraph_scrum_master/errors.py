@@ -66,6 +66,11 @@ class ScrumMasterWarning(UserWarning):
     """Something works, but probably not as meant."""
 
 
+def with_article(kind: type) -> str:
+    """A type's name as it stands in a sentence: an AgentPersonality, a UserPreferences."""
+    return f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
+
+
 def steers_the_graph(error: BaseException) -> bool:
     """Whether the exception is how LangGraph interrupts or routes a run: it must pass every broad `except`."""
     return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)

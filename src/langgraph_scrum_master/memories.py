@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
+
+
+def is_memory(folder: Path) -> bool:
+    """Whether a memory is kept in the folder: to find out by opening it would make one."""
+    return folder.is_dir() and any(folder.glob("*.sqlite3"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -14,7 +15,7 @@ from typer.main import get_group
 
 from langgraph_scrum_master.cli.examples import below
 from langgraph_scrum_master.cli.quick import quickly
-from langgraph_scrum_master.cli.settings import defaults, settings
+from langgraph_scrum_master.cli.settings import defaults, settings, warn_of_strangers
 from langgraph_scrum_master.errors import ScrumMasterError
 
 COMMANDS = {
@@ -50,7 +51,7 @@ class Commands(Mapping[str, Any]):
             holder.add_typer(made, name=name)
         else:
             holder.command(name)(made)
-        command = get_group(holder).commands[name]
+        command = _flowing(get_group(holder).commands[name])
         command.epilog = below(name)
         return command
 
@@ -59,6 +60,14 @@ class Commands(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+def _flowing(command: Any) -> Any:
+    """The command, and those below it, with help that fills the line: typer breaks it where the source does."""
+    command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+    for each in getattr(command, "commands", {}).values():
+        _flowing(each)
+    return command
 
 
 class _Group(TyperGroup):
@@ -85,6 +94,7 @@ def configured(
     ] = None,
 ) -> None:
     """The scrum master of a team of LangGraph agents: notices who lacks context, finds it, and says why."""
+    warn_of_strangers()
     context.obj = settings(config)
     if name := context.invoked_subcommand:
         context.default_map = {name: defaults(Commands()[name], context.obj)}
@@ -98,8 +108,15 @@ def main() -> None:
     except SystemExit as end:
         raise SystemExit(1 if end.code == 2 and _is_hook() else end.code) from None
     except ScrumMasterError as error:
-        typer.echo(f"scrum-master: {error}", err=True)
-        raise SystemExit(0 if _is_hook() else 2) from None
+        _give_up(str(error))
+    # The disk is full, or a file is somebody else's.
+    except OSError as error:
+        _give_up(f"{error.strerror or type(error).__name__}: {error.filename!r}" if error.filename else str(error))
+
+
+def _give_up(why: str) -> NoReturn:
+    typer.echo(f"scrum-master: {why}", err=True)
+    raise SystemExit(0 if _is_hook() else 2) from None
 
 
 def _is_hook() -> bool:

@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     },
     "replay": {
         "replay checkpoints.sqlite --thread 42": "a thread of SqliteSaver",
+        "replay checkpoints.sqlite --thread 42 --subgraph team/dev": "a graph inside of it",
         "replay snapshots/ --against bold.toml": "two configurations side by side",
         "replay snapshots/ --check": "in CI: exit code 1 if it differs from what was recorded",
         "replay conversation.json --format html > page.html": "messages of another framework, as a page",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, bar, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, counting, opened
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
@@ -88,13 +88,10 @@ def values(
 def _run(
     work: Callable[..., Awaitable[IndexReport]], *arguments: object, kept: str, looked_at: str, as_json: bool
 ) -> None:
-    with bar() as progress:
-        task = progress.add_task("Indexing", total=None)
+    with counting("Indexing", quiet=as_json) as progress:
 
         async def told() -> IndexReport:
-            return await work(
-                *arguments, progress=lambda done, total: progress.update(task, completed=done, total=total)
-            )
+            return await work(*arguments, progress=progress)
 
         report = asyncio.run(told())
     if as_json:
@@ -117,7 +114,7 @@ def _told(report: IndexReport, kept: str, looked_at: str) -> Iterator[str]:
 
 def remember(
     folder: Folder,
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")],
     category: Annotated[
         str, typer.Option(help="preference, fact, event, workflow, context, error or decision.")
     ] = "fact",

@@ -9,19 +9,35 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from langgraph_scrum_master.cli.memory import Embedder, Namespace
-from langgraph_scrum_master.cli.replay import Source, Thread, list_threads, logs_aside
-from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Namespace, counting
+from langgraph_scrum_master.cli.replay import (
+    Config,
+    Source,
+    Subgraph,
+    Thread,
+    list_threads,
+    logs_aside,
+    nothing_to,
+    settings_to_try,
+    shown_name,
+    tell_what_is_missing,
+)
+from langgraph_scrum_master.cli.writing import writing
+from langgraph_scrum_master.errors import ScrumMasterError
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.replay import Replay
 
 
 def inspect(
     source: Source,
     thread: Thread = None,
+    subgraph: Subgraph = None,
+    config: Config = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("inspector.html"),
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve it on loopback instead, renewed as the source grows.")
@@ -31,69 +47,66 @@ def inspect(
     memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Show a run as a page: turns by agent, gaps, cycles, and for each injection why it was what it was.
 
     The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory.
     """
-    from langgraph_scrum_master.replay import borrowed
-    from langgraph_scrum_master.replay.checkpoints import is_database
+    from langgraph_scrum_master.replay import borrowed, replay
+    from langgraph_scrum_master.replay.databases import is_database
 
     if thread is None and is_database(source):
-        list_threads(source, as_json=False)
+        list_threads(source, as_json)
         # No page was made.
         raise typer.Exit(2)
+    chosen = settings_to_try(config)
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:
 
-        def look() -> dict[str, Any]:
-            return _looked_at(source, thread, opened, live=serve)
+        def look() -> Replay:
+            with counting("Replaying", quiet=as_json) as progress:
+                return replay(source, config=chosen, memory=opened, thread=thread, subgraph=subgraph, progress=progress)
 
+        title = " ".join(filter(None, (Path(shown_name(source)).name, thread, subgraph)))
         if serve:
-            _serve(renewed(look, lambda: _signature(source)), port, show)
+            _serve(renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port, show, as_json)
         else:
-            _write(look(), output, show)
+            _write(look(), source, title, output, show, as_json)
 
 
-def _looked_at(source: str, thread: str | None, memory: Any, live: bool) -> dict[str, Any]:
+def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:
     from langgraph_scrum_master.cli.page import page_data
-    from langgraph_scrum_master.replay import replay
 
-    with Console(stderr=True).status("Replaying …"):
-        shown = replay(source, memory=memory, thread=thread)
-    name = Path(source).name if "://" not in source else source.split("://", 1)[0]
-    if not shown.steps and not live:
-        raise DecodeError(f"there is nothing to inspect in {name!r}")
-    return page_data(shown, f"{name} {thread or ''}".strip(), live=live)
+    return page_data(shown, title, live=live)
 
 
-def _write(data: dict[str, Any], output: Path, show: bool) -> None:
-    from langgraph_scrum_master.cli.page import page
-
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(page(data), encoding="utf-8")
-    except OSError as error:
-        raise ScrumMasterError(f"cannot write {str(output)!r}: {error.strerror}") from error
-    typer.echo(str(output))
+def _write(shown: Replay, source: str, title: str, output: Path, show: bool, as_json: bool) -> None:
+    tell_what_is_missing(shown)
+    if not shown.steps:
+        raise nothing_to("inspect", source, told=bool(shown.problems))
+    with writing(output):
+        output.write_text(_page(_data(shown, title)), encoding="utf-8")
+    told = {"page": str(output), "steps": len(shown.steps), "outcomes": shown.outcomes}
+    typer.echo(json.dumps(told) if as_json else str(output))
     if show:
         webbrowser.open(output.resolve().as_uri())
 
 
-def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool) -> None:
+def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool, as_json: bool) -> None:
     try:
         server = server_for(look, port)
     except OSError as error:
         raise ScrumMasterError(f"cannot serve on port {port}: {error.strerror}; --port 0 takes a free one") from error
     address = f"http://127.0.0.1:{server.server_port}/"
-    typer.echo(f"{address} (stop with Ctrl-C)")
+    typer.echo(json.dumps({"address": address}) if as_json else f"{address} (stop with Ctrl-C)")
     if show:
         webbrowser.open(address)
     with server:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            typer.echo("Stopped.")
+            typer.echo("Stopped.", err=as_json)
 
 
 def renewed(look: Callable[[], dict[str, Any]], signature: Callable[[], object]) -> Callable[[], dict[str, Any]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, bar, opened
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, Wanted, counting, opened, wanted
+from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.knowledge import Document, KnowledgeBase
@@ -31,12 +31,16 @@ def add(
     """Keep documents, each under its path as its id; one that is kept already is replaced."""
     documents = [_document(file, date, doc_type) for file in files]
 
-    async def work() -> list[str]:
-        base = _base(folder, namespace, embedder, new=True)
-        return [await base.index_document(document) for document in progress.track(documents, description="Keeping")]
+    kept: list[str] = []
 
-    with bar() as progress:
-        kept = asyncio.run(work())
+    async def work() -> None:
+        base = _base(folder, namespace, embedder, new=True)
+        for document in documents:
+            progress(len(kept), len(documents))
+            kept.append(await base.index_document(document))
+
+    with counting("Keeping", quiet=as_json) as progress:
+        asyncio.run(work())
     typer.echo(json.dumps({"documents": kept}, indent=2) if as_json else "\n".join(kept))
 
 
@@ -46,23 +50,26 @@ def remove(
     identity: Annotated[str, typer.Argument(metavar="ID", help="As `add` printed it.")],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Let go of a document."""
     if not asyncio.run(_base(folder, namespace, embedder).remove_document(identity)):
         raise ConfigError(f"there is no document {identity!r}: give an id as `scrum-master knowledge add` printed it")
+    if as_json:
+        typer.echo(json.dumps({"removed": identity}))
 
 
 @knowledge.command()
 def search(
     folder: Folder,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Wanted,
     k: Annotated[int | None, typer.Option("-k", min=1, help="How many at most.")] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
     """Show the pieces that a prompt would be given."""
-    found = asyncio.run(_base(folder, namespace, embedder).retrieve(query, limit=k))
+    found = asyncio.run(_base(folder, namespace, embedder).retrieve(wanted(query), limit=k))
     if as_json:
         typer.echo(json.dumps([chunk.to_dict() for chunk in found], indent=2))
     else:
@@ -77,13 +84,12 @@ def _base(folder: Path, namespace: str, embedder: str, new: bool = False) -> Kno
 
 def _document(file: Path, date: str, doc_type: str) -> Document:
     from langgraph_scrum_master.knowledge import Document
+    from langgraph_scrum_master.record.files import read_text
     from langgraph_scrum_master.text.sections import sections_of
 
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(file)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{str(file)!r} must be UTF-8: {error}") from error
+    text = read_text(file)
     title = next((section.title for section in sections_of(text) if section.title), file.stem)
-    return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())
+    try:
+        return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())
+    except ConfigError as error:
+        raise ConfigError(f"{str(file)!r}: {error}") from error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.memories import is_memory
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.check import MemoryCheck
@@ -38,6 +41,7 @@ Folder = Annotated[
 ]
 Namespace = Annotated[str, typer.Option(help="Whose memory.")]
 Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]
+Wanted = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 _SHOWN = 5
@@ -78,10 +82,9 @@ def load(
     A memory that is not there is made.
     """
     rows = list(_rows(file))
-    with bar() as progress:
-        task = progress.add_task("Keeping", total=len(rows))
+    with counting("Keeping", quiet=as_json) as progress:
         store = opened(folder, namespace, embedder, new=True).store_many
-        asyncio.run(store(rows, progress=lambda done: progress.update(task, completed=done)))
+        asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
     if as_json:
         typer.echo(json.dumps({"kept": len(rows), "memory": str(folder)}))
     else:
@@ -91,14 +94,14 @@ def load(
 @memory.command()
 def search(
     folder: Folder,
-    query: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Wanted,
     k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
     """Show what serves a query best; at 0.7 and above it would be given to an agent."""
-    found = asyncio.run(opened(folder, namespace, embedder).search_similar(query, k=k))
+    found = asyncio.run(opened(folder, namespace, embedder).search_similar(wanted(query), k=k))
     if as_json:
         typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
         return
@@ -110,19 +113,32 @@ def search(
     Console().print(table if found else "The memory is empty.")
 
 
-def bar() -> Progress:
-    """A bar on standard error, where somebody can see it, that is gone when all is done."""
+@contextmanager
+def counting(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Shows how many of how many are done: on standard error, where somebody can see it, and gone in the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    # Not what rich takes for a terminal, which it can be made to by the environment.
+    hidden = quiet or not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def wanted(query: str) -> str:
+    """The query, which must not be empty."""
+    if not query.strip():
+        raise ConfigError(f"the query must be a text that is not empty, got {query!r}")
+    return query
 
 
 def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
     """The memory of a folder; one that is not there is an error, unless it may be made."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
-    if not new and not folder.is_dir():
+    if not new and not is_memory(folder):
         raise DecodeError(f"there is no memory in {str(folder)!r}: fill one, or give its folder with --memory")
+    if folder.exists() and not folder.is_dir():
+        raise DecodeError(f"{str(folder)!r} is no folder: give one with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 

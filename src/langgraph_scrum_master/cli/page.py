@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from langgraph_scrum_master.cli.replayed import difference_rows
+from langgraph_scrum_master.cli.replayed import conversations, difference_rows
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.replay import Difference, Replay
 from langgraph_scrum_master.shapes import well_formed
@@ -20,10 +22,16 @@ def page(data: dict[str, Any]) -> str:
 
 def page_data(shown: Replay, title: str, found: Difference | None = None, live: bool = False) -> dict[str, Any]:
     """What the page shows: every step, what differs, and a digest by which a change is noticed."""
-    replayed = shown.to_dict()
+    replayed = replace(shown, steps=()).to_dict() | {"steps": list(_steps(shown))}
     differs = list(difference_rows(found)) if found is not None else None
     told = {"title": well_formed(title), "live": live, "difference": differs, **replayed}
     return {**told, "digest": digest(json.dumps(told))}
+
+
+def _steps(shown: Replay) -> Iterator[dict[str, Any]]:
+    """The steps, those of one conversation after those of another."""
+    for name, steps in conversations(shown.steps).items():
+        yield from ({**step.to_dict(), "conversation": well_formed(name)} for step in steps)
 
 
 def _in_script(text: str) -> str:

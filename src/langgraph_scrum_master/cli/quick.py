@@ -10,6 +10,8 @@ from importlib import import_module
 from inspect import signature
 from typing import get_args, get_type_hints
 
+from langgraph_scrum_master.cli.settings import warn_of_strangers
+
 QUICK = {("brief",): "brief", ("hook", "session-start"): "session_start"}
 """The file of each such command, which has a function of its name."""
 
@@ -21,6 +23,7 @@ def quickly(arguments: Sequence[str]) -> bool:
             command = getattr(import_module(f"langgraph_scrum_master.cli.{name}"), name)
             options = plain_options(command, arguments[len(words) :])
             if options is not None:
+                warn_of_strangers()
                 command(**options)
                 return True
     return False

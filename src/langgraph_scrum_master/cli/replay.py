@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +13,7 @@ import structlog
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli.memory import Embedder, Namespace
+from langgraph_scrum_master.cli.memory import Embedder, Namespace, counting
 from langgraph_scrum_master.cli.settings import OTHERS, toml
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.record.files import read_json
@@ -28,7 +28,13 @@ Source = Annotated[
         help="A file of snapshots or messages, a folder of them, or a database of checkpoints (SQLite, PostgreSQL).",
     ),
 ]
-Thread = Annotated[str | None, typer.Option(help="The thread of a database; without it all are listed.")]
+Thread = Annotated[
+    str | None, typer.Option(help="Only this thread; one must be named for a database, or all are listed.")
+]
+Subgraph = Annotated[
+    str | None, typer.Option(metavar="NODE", help="In a database, the steps of the subgraph in this node of the graph.")
+]
+Config = Annotated[Path | None, typer.Option(help="Settings to try, as TOML or JSON; the others stay as recorded.")]
 Format = Literal["table", "json", "html"]
 
 SCHEMA = 1
@@ -40,9 +46,8 @@ RECORDED = "recorded"
 def replay(
     source: Source,
     thread: Thread = None,
-    config: Annotated[
-        Path | None, typer.Option(help="Settings to try, as TOML or JSON; the others stay as recorded.")
-    ] = None,
+    subgraph: Subgraph = None,
+    config: Config = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -62,23 +67,35 @@ def replay(
 
     Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time.
     """
-    from langgraph_scrum_master.replay import borrowed
-    from langgraph_scrum_master.replay.checkpoints import is_database
+    from langgraph_scrum_master.replay import borrowed, replay as replayed
+    from langgraph_scrum_master.replay.databases import is_database
 
     form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
         # What was not looked at has not passed.
         raise typer.Exit(2 if check else 0)
-    chosen = _settings(config) if config is not None else None
+    chosen = settings_to_try(config)
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
-    with logs_aside(), Console(stderr=True).status("Replaying …"), read_in as opened:
-        shown, found = _compared(source, thread, chosen, against or (RECORDED if check else None), opened)
-    _show(shown, found, form, _shown(source))
+    with logs_aside(), read_in as opened:
+
+        def play(what: str, tried: Mapping[str, Any] | None) -> Replay:
+            with counting(what, quiet=form == "json") as progress:
+                return replayed(
+                    source, config=tried, memory=opened, thread=thread, subgraph=subgraph, progress=progress
+                )
+
+        shown, found = _compared(play, chosen, against or (RECORDED if check else None))
+    # An empty table tells nothing.
+    if shown.steps or form == "json":
+        _show(shown, found, form, shown_name(source))
+    tell_what_is_missing(shown)
     if not shown.steps:
-        raise DecodeError(f"nothing could be replayed in {_shown(source)!r}")
+        raise nothing_to("replay", source, told=bool(shown.problems))
     if check and found is not None and not found.compared and not found:
-        raise DecodeError(f"nothing was recorded in {_shown(source)!r} that --check could compare with: give --against")
+        raise DecodeError(
+            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
+        )
     if check and (found or shown.problems):
         raise typer.Exit(1)
 
@@ -87,19 +104,30 @@ def list_threads(source: str, as_json: bool) -> None:
     """Show the threads of a database."""
     from rich.table import Table
 
-    from langgraph_scrum_master.replay.checkpoints import threads
+    from langgraph_scrum_master.replay.threads import threads
 
     found = threads(source)
     if as_json:
         typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
         return
-    table = Table("thread", "checkpoints", "newest", box=None)
+    table = Table("thread", "checkpoints", "newest", "subgraphs", box=None)
     for thread in found:
-        table.add_row(thread.thread, str(thread.steps), thread.newest)
+        table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
     console = Console(markup=False, highlight=False)
     console.print(table if found else "There are no threads.")
     if found:
         console.print("Say which with --thread.")
+
+
+def settings_to_try(file: Path | None) -> Mapping[str, Any] | None:
+    """The settings of a file, if one is named."""
+    return _settings(file) if file is not None else None
+
+
+def tell_what_is_missing(shown: Replay) -> None:
+    """Say on standard error what could not be read, and what was not."""
+    for told in (*(problem.error for problem in shown.problems), *shown.notes):
+        typer.echo(f"scrum-master: {told}", err=True)
 
 
 @contextmanager
@@ -114,18 +142,18 @@ def logs_aside() -> Iterator[None]:
 
 
 def _compared(
-    source: str, thread: str | None, config: Mapping[str, Any] | None, against: str | None, memory: Any
+    play: Callable[[str, Mapping[str, Any] | None], Replay], config: Mapping[str, Any] | None, against: str | None
 ) -> tuple[Replay, Difference | None]:
-    from langgraph_scrum_master.replay import against_recorded, difference, replay
+    from langgraph_scrum_master.replay import against_recorded, difference
 
-    first = replay(source, config=config, memory=memory, thread=thread)
+    first = play("Replaying", config)
     if against is None:
         return first, None
     if against == RECORDED:
         return first, against_recorded(first)
     other = _other(Path(against))
     if isinstance(other, Mapping):
-        return first, difference(first, replay(source, config=other, memory=memory, thread=thread))
+        return first, difference(first, play(f"Replaying with {against}", other))
     return first, difference(other, first)
 
 
@@ -142,11 +170,17 @@ def _other(path: Path) -> Mapping[str, Any] | Replay:
 
 
 def _settings(path: Path) -> Mapping[str, Any]:
+    from langgraph_scrum_master.model import Snapshot
+    from langgraph_scrum_master.replay.steps import settings
+
     data: object = toml(path) if path.suffix == ".toml" else read_json(path)
     if not isinstance(data, dict):
         raise ConfigError(f"{str(path)!r} must hold settings by name, such as min_relevance_score, got {data!r:.80}")
     # What else a file of settings has, such as the memory's folder, is not for a replay to try.
-    return {name: value for name, value in data.items() if name not in OTHERS}
+    chosen = {name: value for name, value in data.items() if name not in OTHERS}
+    # What cannot work is told before anything is read.
+    settings(Snapshot(state={}), chosen)
+    return chosen
 
 
 def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> None:
@@ -161,10 +195,15 @@ def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> 
         from langgraph_scrum_master.cli.replayed import print_replay
 
         print_replay(Console(), shown, found)
-    for problem in shown.problems:
-        typer.echo(f"scrum-master: {problem.error}", err=True)
 
 
-def _shown(source: str) -> str:
+def nothing_to(do: str, source: str, told: bool) -> DecodeError:
+    """What to raise where a source has no steps, if it was not told why already."""
+    why = "" if told else ": it holds no snapshots, states or messages"
+    return DecodeError(f"there is nothing to {do} in {shown_name(source)!r}{why}")
+
+
+def shown_name(source: str) -> str:
+    """What a source is called in output."""
     # A connection string may hold a password.
     return source.split("://", 1)[0] if "://" in source else source

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
@@ -41,10 +43,34 @@ def _steps(count: int) -> str:
     return f"{count} {'step' if count == 1 else 'steps'}"
 
 
+def conversations(steps: Iterable[ReplayStep]) -> dict[str, list[ReplayStep]]:
+    """The steps by thread, or where none is named by file; files of a single step belong together."""
+    given = list(steps)
+    sizes = Counter(_file(step) for step in given)
+    found: dict[str, list[ReplayStep]] = {}
+    for step in given:
+        found.setdefault(step.thread or (_file(step) if sizes[_file(step)] > 1 else ""), []).append(step)
+    return found
+
+
+def _file(step: ReplayStep) -> str:
+    return re.sub(r":\d+$", "", step.where)
+
+
 def _overview(steps: Iterable[ReplayStep]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, expand=True)
     for name, options in _COLUMNS.items():
         table.add_column(name, **options)
+    found = conversations(steps)
+    for name, group in found.items():
+        if len(found) > 1:
+            table.add_section()
+            table.add_row("", "", Text(name or "no thread", style="bold"))
+        _add_steps(table, group)
+    return table
+
+
+def _add_steps(table: Table, steps: Iterable[ReplayStep]) -> None:
     for quiet, group in groupby(steps, key=lambda step: step.outcome == "silent"):
         some = list(group)
         if quiet and len(some) > 3:
@@ -53,7 +79,6 @@ def _overview(steps: Iterable[ReplayStep]) -> Table:
             some = some[-1:]
         for step in some:
             table.add_row(_place(step), Text(step.speaker), Text(_line(step.said)), *_told(step))
-    return table
 
 
 _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
@@ -107,9 +132,11 @@ def _differences(found: Difference) -> Table:
 
 def difference_rows(found: Difference) -> Iterator[tuple[str, str, str, str]]:
     """For each thing that differs: the step, what it is, before and after."""
+    several = len({step.thread for step in found.steps}) > 1
     for step in found.steps:
+        place = " ".join(filter(None, (step.thread if several else "", f"{step.step or step.where}")))
         for change in step.changes:
-            yield f"{step.step or step.where}", change.what, _value(change.before), _value(change.after)
+            yield place, change.what, _value(change.before), _value(change.after)
     yield from ((name, "step", "there", "not there") for name in found.only_before)
     yield from ((name, "step", "not there", "there") for name in found.only_after)
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.cli.writing import writing
 
 WIDTH = 118
 
@@ -37,11 +37,8 @@ def run(
         helped = play(team, team.scrum_master(memory, clock=lambda: FROZEN))
     show.comparison(console, team.TASK, alone, helped)
     if svg is not None:
-        try:
-            svg.parent.mkdir(parents=True, exist_ok=True)
+        with writing(svg):
             svg.write_text(show.drawing(console), encoding="utf-8")
-        except OSError as error:
-            raise ScrumMasterError(f"cannot write {str(svg)!r}: {error.strerror}") from error
     if as_json:
         typer.echo(json.dumps({"task": team.TASK, "without": alone.to_dict(), "with": helped.to_dict()}, indent=2))
     if alone.passed or not helped.passed:

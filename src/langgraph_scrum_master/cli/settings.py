@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import typer
 from typer.core import TyperGroup
 
 from langgraph_scrum_master.errors import ConfigError
@@ -89,6 +90,17 @@ def settings(
     }
 
 
+def warn_of_strangers(environ: Mapping[str, str] = os.environ) -> None:
+    """Say on standard error which variables look like settings and are none."""
+    known = [f"{PREFIX}{name.upper()}" for name in ("config", *KNOBS, *OTHERS)]
+    for name in sorted(name for name in environ if name.startswith(PREFIX) and environ[name] and name not in known):
+        from difflib import get_close_matches
+
+        near = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1, 0.7)
+        told = f"did you mean {PREFIX}{near[0]}?" if near else "`scrum-master config show` shows all that there are"
+        typer.echo(f"scrum-master: {name} is no setting, and is ignored: {told}", err=True)
+
+
 def defaults(command: Any, given: Settings) -> dict[str, Any]:
     """The settings as the defaults of a command's options, and of all its sub-commands'."""
     named = {option: each.value for name, each in given.items() for option in OPTIONS.get(name, (name,))}
@@ -114,7 +126,8 @@ def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _nearest(folder: Path) -> Path | None:
-    return next((path for each in (folder, *folder.parents) if (path := each / FILE).is_file()), None)
+    # Of a folder that may not be looked into, this says no.
+    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / FILE)), None)
 
 
 def toml(file: Path) -> dict[str, Any]:

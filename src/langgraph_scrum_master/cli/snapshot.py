@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from langgraph_scrum_master.cli.replay import Source, Thread, list_threads, logs_aside
-from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+from langgraph_scrum_master.cli.memory import counting
+from langgraph_scrum_master.cli.replay import Source, Subgraph, Thread, list_threads, logs_aside, nothing_to
+from langgraph_scrum_master.cli.writing import writing
 
 
 def snapshot(
     source: Source,
     thread: Thread = None,
+    subgraph: Subgraph = None,
     last: Annotated[bool, typer.Option("--last", help="Only the newest step.")] = False,
     out: Annotated[
         Path | None, typer.Option(help="The file to write, .jsonl, or .json for one; else standard output.")
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print as JSON what was saved, or which threads there are.")
+    ] = False,
 ) -> None:
     """Save the steps of a thread, or of messages, as snapshots: one JSON object a line.
 
     They hold what the scrum master reads of the state, and what it made of it then, to be replayed anywhere.
     """
-    from langgraph_scrum_master.record.files import write_snapshots
+    from langgraph_scrum_master.record.files import Placed, write_snapshots
     from langgraph_scrum_master.record.snapshots import dumped
-    from langgraph_scrum_master.replay.checkpoints import is_database
+    from langgraph_scrum_master.replay.databases import is_database
     from langgraph_scrum_master.replay.material import runs
 
     if thread is None and is_database(source):
-        list_threads(source, as_json=False)
+        list_threads(source, as_json)
         # Nothing was saved.
         raise typer.Exit(2)
-    with logs_aside():
-        placed = [each for run in runs(source, thread) for each in run.snapshots]
-    for each in placed:
-        if each.problem:
-            typer.echo(f"scrum-master: {each.problem}", err=True)
+    told, placed = list[str](), list[Placed]()
+    with logs_aside(), counting("Reading", quiet=as_json) as progress:
+        for run in runs(source, thread, subgraph, progress):
+            told.append(run.note)
+            placed += run.snapshots
+    for problem in filter(None, (*(each.problem for each in placed), *told)):
+        typer.echo(f"scrum-master: {problem}", err=True)
     found = [each.snapshot for each in placed if each.snapshot is not None]
     if not found:
-        raise DecodeError("there is nothing to save")
+        raise nothing_to("save", source, told=any(each.problem for each in placed))
     chosen = found[-1:] if last else found
     if out is None:
         typer.echo("".join(map(dumped, chosen)), nl=False)
         return
-    try:
+    with writing(out):
         write_snapshots(out, chosen)
-    except OSError as error:
-        raise ScrumMasterError(f"cannot write {str(out)!r}: {error.strerror}") from error
-    typer.echo(f"Saved {len(chosen)} {'snapshot' if len(chosen) == 1 else 'snapshots'} in {out}.")
+    if as_json:
+        typer.echo(json.dumps({"saved": len(chosen), "file": str(out)}))
+    else:
+        typer.echo(f"Saved {len(chosen)} {'snapshot' if len(chosen) == 1 else 'snapshots'} in {out}.")

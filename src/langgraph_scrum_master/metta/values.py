@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from langgraph_scrum_master.codec import Plain, json_shapes
 from langgraph_scrum_master.entities import EntityRegistry
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, with_article
 from langgraph_scrum_master.shapes import absent, mapping_of, read
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def to_json(value: object) -> str:
 def instance(kind: type[T], given: object) -> T:
     """What is given, if it is of this kind."""
     if not isinstance(given, kind):
-        raise ConfigError(f"a {kind.__name__} must be given, got {given!r:.80}")
+        raise ConfigError(f"{with_article(kind)} must be given, got {given!r:.80}")
     return given
 
 

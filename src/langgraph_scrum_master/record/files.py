@@ -34,11 +34,15 @@ class Placed(NamedTuple):
     where: str
     snapshot: Snapshot | None
     problem: str = ""
+    of: int | None = None
+    """How many there are, where each is made only when it is its turn."""
 
 
 def read_json(path: Path | str, text: str | None = None) -> Any:
     """What a JSON file holds, or this text of it."""
     text = read_text(path) if text is None else text
+    if not text.strip():
+        raise DecodeError(f"{str(path)!r} is empty: it must hold JSON")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -67,7 +71,7 @@ def snapshots_in(path: Path, name: str = "") -> Iterator[Placed]:
         if _is_lines(path, lines):
             yield from _of_lines(name, lines)
         else:
-            yield from _numbered(name, of_data(read_json(name, text), name))
+            yield from _placed(name, of_data(read_json(name, text), name))
     except DecodeError as error:
         yield Placed(name, None, str(error))
 
@@ -78,30 +82,37 @@ def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
     write_text(path, "".join(dumped(snapshot, indent=1 if single else None) for snapshot in snapshots))
 
 
-def of_data(data: object, name: str) -> Iterator[Snapshot]:
+def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
     """The snapshots that plain data holds."""
     if isinstance(data, list) and data and all(isinstance(each, Mapping) and _is_whole(each) for each in data):
         whole = [_of_whole(each, name) for each in data]
         # LangGraph's server gives a thread's history with the newest first.
-        yield from reversed(whole) if "values" in data[0] else whole
-    elif isinstance(data, Mapping) and _is_whole(data):
-        yield _of_whole(data, name)
-    elif isinstance(data, Mapping) and any(key in data for key in _TELLING):
-        yield _of_state(data, name)
-    elif messages := messages_in(data):
-        yield from growing(messages)
-    else:
-        raise DecodeError(
-            f"{name!r} must hold a snapshot, a state, or messages as LangChain, OpenAI, AutoGen or CrewAI write them, "
-            f"got {data!r:.80}"
-        )
+        return whole[::-1] if "values" in data[0] else whole
+    if isinstance(data, Mapping) and _is_whole(data):
+        return [_of_whole(data, name)]
+    if isinstance(data, Mapping) and any(key in data for key in _TELLING):
+        return [_of_state(data, name)]
+    if messages := messages_in(data):
+        return Growing(messages)
+    raise DecodeError(
+        f"{name!r} must hold a snapshot, a state, or messages as LangChain, OpenAI, AutoGen or CrewAI write them, "
+        f"got {data!r:.80}"
+    )
 
 
-def growing(messages: Sequence[Any]) -> Iterator[Snapshot]:
-    """A snapshot for each message, which holds it and those before it."""
-    said = [plain_message(message) for message in messages]
-    for end in range(1, len(said) + 1):
-        yield Snapshot(state={"messages": said[max(0, end - MOST_MESSAGES) : end]}, step=end, origin="messages")
+class Growing:
+    """A snapshot for each message, which holds it and those before it; each is made when it is its turn."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._said = [plain_message(message) for message in messages]
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for end in range(1, len(self) + 1):
+            said = self._said[max(0, end - MOST_MESSAGES) : end]
+            yield Snapshot(state={"messages": said}, step=end, origin="messages")
 
 
 def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -163,7 +174,7 @@ def _of_lines(name: str, lines: Sequence[tuple[int, str]]) -> Iterator[Placed]:
         yield from _of_states(states)
         return
     if rows and not states and not any(isinstance(data, Mapping) and _is_whole(data) for _, data in rows):
-        yield from _numbered(name, of_data([data for _, data in rows], name))
+        yield from _placed(name, of_data([data for _, data in rows], name))
         return
     for where, data in rows:
         try:
@@ -181,8 +192,9 @@ def _of_states(rows: Sequence[tuple[str, Any]]) -> Iterator[Placed]:
         yield Placed(where, replace(_of_state(state, where), step=step, origin=origin))
 
 
-def _numbered(name: str, snapshots: Iterator[Snapshot]) -> Iterator[Placed]:
-    return (Placed(name, snapshot) for snapshot in snapshots)
+def _placed(name: str, snapshots: Sequence[Snapshot] | Growing) -> Iterator[Placed]:
+    of = len(snapshots) if isinstance(snapshots, Growing) else None
+    return (Placed(name, snapshot, of=of) for snapshot in snapshots)
 
 
 def _is_state(data: object) -> bool:

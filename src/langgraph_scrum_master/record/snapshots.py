@@ -98,8 +98,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a file at once: whoever reads it meanwhile has the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    fresh.write_bytes(text.encode(errors="backslashreplace"))
-    fresh.replace(path)
+    try:
+        fresh.write_bytes(text.encode(errors="backslashreplace"))
+        fresh.replace(path)
+    finally:
+        # There only if it failed.
+        fresh.unlink(missing_ok=True)
 
 
 class SnapshotRecorder:

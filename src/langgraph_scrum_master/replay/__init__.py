@@ -16,8 +16,9 @@ from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay.borrowed import borrowed
+from langgraph_scrum_master.replay.checkpoints import Run
 from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
-from langgraph_scrum_master.replay.material import Run, runs
+from langgraph_scrum_master.replay.material import Progress, runs
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep, Said
 from langgraph_scrum_master.replay.steps import Player
 from langgraph_scrum_master.scrum_master import ScrumMaster
@@ -30,15 +31,28 @@ def replay(
     config: InjectionConfig | Mapping[str, Any] | None = None,
     memory: MemoryStore | str | Path | None = None,
     thread: str | None = None,
+    subgraph: str | None = None,
+    progress: Progress | None = None,
 ) -> Replay:
     """What the scrum master makes of saved states today.
 
     `source` is a file of snapshots or messages, a folder of such files, a database of checkpoints with a `thread`,
     `graph.get_state_history(config)`, or any snapshots and states. `scrum_master` brings detectors, sources and
     settings of yours. A `config` replaces all settings; a mapping changes only those it names. What is not given is as
-    it was recorded. `memory` is only read: a folder is opened in a copy.
+    it was recorded. `memory` is only read: a folder is opened in a copy. Of files, `thread` takes only the snapshots of
+    that thread; of a database, `subgraph` the steps of its subgraph in that node, such as `team/dev`.
     """
-    return wait_for(areplay(source, scrum_master=scrum_master, config=config, memory=memory, thread=thread))
+    return wait_for(
+        areplay(
+            source,
+            scrum_master=scrum_master,
+            config=config,
+            memory=memory,
+            thread=thread,
+            subgraph=subgraph,
+            progress=progress,
+        )
+    )
 
 
 async def areplay(
@@ -48,18 +62,22 @@ async def areplay(
     config: InjectionConfig | Mapping[str, Any] | None = None,
     memory: MemoryStore | str | Path | None = None,
     thread: str | None = None,
+    subgraph: str | None = None,
+    progress: Progress | None = None,
 ) -> Replay:
     """The same without blocking the event loop."""
     steps: list[ReplayStep] = []
     problems: list[Problem] = []
+    notes: list[str] = []
     with ExitStack() as stack:
         folder = borrowed(memory) if isinstance(memory, str | Path) else nullcontext(memory)
         opened = await off_loop(stack.enter_context, folder)
         player = Player(scrum_master=scrum_master, config=config, memory=opened)
-        found = runs(source, thread)
+        found = runs(source, thread, subgraph, progress)
         while (run := await off_loop(next, found, None)) is not None:
+            notes += filter(None, (run.note,))
             await _play(run, player, steps, problems)
-    return Replay(steps=tuple(steps), problems=tuple(problems))
+    return Replay(steps=tuple(steps), problems=tuple(problems), notes=tuple(notes))
 
 
 async def _play(run: Run, player: Player, steps: list[ReplayStep], problems: list[Problem]) -> None:
@@ -67,9 +85,10 @@ async def _play(run: Run, player: Player, steps: list[ReplayStep], problems: lis
     snapshots = iter(run.snapshots)
     while (placed := await off_loop(next, snapshots, None)) is not None:
         try:
-            if placed.snapshot is None:
+            if placed.snapshot is not None:
+                steps.append(await play(placed.where, placed.snapshot))
+            elif placed.problem:
                 raise DecodeError(placed.problem)
-            steps.append(await play(placed.where, placed.snapshot))
         except DecodeError as error:
             problems.append(Problem(where=placed.where, error=str(error)))
 

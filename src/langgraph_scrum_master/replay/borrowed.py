@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, StoreError
+from langgraph_scrum_master.memories import is_memory
 from langgraph_scrum_master.protocols import MemoryStore
 
 
@@ -28,10 +29,13 @@ def borrowed(folder: str | Path, namespace: str = "default", embedder: str = "st
     """The memory of a folder, in a copy: merely opening Chroma and its ledger writes."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
-    if not Path(folder).is_dir():
+    if not is_memory(Path(folder)):
         raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
     with TemporaryDirectory(prefix="scrum-master-") as place:
-        copy = copied(folder, Path(place) / "memory")
+        try:
+            copy = copied(folder, Path(place) / "memory")
+        except OSError as error:
+            raise StoreError(f"the memory in {str(folder)!r} cannot be read: {error.strerror or error}") from error
         memory = ChromaMemory(copy, namespace=namespace, embedder=embedder)
         try:
             yield memory

@@ -1,13 +1,8 @@
-"""Databases of checkpoints → snapshots. Nothing is written to them, and no code of the host's is loaded."""
+"""Checkpoints → snapshots."""
 
 from __future__ import annotations
 
-import logging
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph_scrum_master.codec import from_plain
@@ -17,70 +12,62 @@ from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.observe.observation import SCRUM_MASTERS
 from langgraph_scrum_master.record.files import Placed
 from langgraph_scrum_master.record.snapshots import plain, taken
+from langgraph_scrum_master.replay.databases import Database, named, opened
+from langgraph_scrum_master.replay.deltas import in_deltas, joined, whole
+from langgraph_scrum_master.replay.threads import Place, checkpoints_of, none_such, places, unread
 from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of, unwrapped
-from langgraph_scrum_master.state import STATE_KEYS
+from langgraph_scrum_master.state import HOST_KEYS, STATE_KEYS
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
-
-SQLITE = b"SQLite format 3\x00"
-"""How a SQLite database begins."""
-
-POSTGRES = ("postgres://", "postgresql://")
-"""How a connection string of PostgreSQL begins."""
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import CheckpointTuple
 
 RESULT_KEY = "injection_result"
 
-
-class Thread(NamedTuple):
-    """A thread of a database."""
-
-    thread: str
-    steps: int
-    newest: str
-    """When its newest checkpoint was written."""
+MESSAGES = "messages"
 
 
-class _Database(NamedTuple):
-    saver: BaseCheckpointSaver[Any]
-    query: Callable[[str, Sequence[str]], list[tuple[Any, ...]]]
-    """The rows of a statement, with `?` for values."""
-    name: str
+class Run(NamedTuple):
+    """Snapshots in the order of time."""
+
+    snapshots: Iterable[Placed]
+    carried: bool = False
+    """Whether there was no scrum master: then what one would have written goes on from step to step."""
+    total: int = 0
+    """How many snapshots there are."""
+    note: str = ""
+    """What else there is, and how to have it."""
 
 
-def is_database(source: str | Path) -> bool:
-    """Whether this is a database of checkpoints, of which one thread is replayed at a time."""
-    if str(source).startswith(POSTGRES):
-        return True
-    try:
-        with Path(source).open("rb") as file:
-            return file.read(len(SQLITE)) == SQLITE
-    except OSError:
-        return False
-
-
-def threads(source: str) -> list[Thread]:
-    """The threads of a database, the latest first."""
-    with _opened(source) as database:
-        rows = database.query(
-            "SELECT thread_id, COUNT(*) AS steps, MAX(checkpoint_id) AS newest FROM checkpoints "
-            "WHERE checkpoint_ns = '' GROUP BY thread_id",
-            (),
-        )
-    latest = sorted(rows, key=lambda row: (row[2], row[0]), reverse=True)
-    return [Thread(str(row[0]), int(row[1]), _written(str(row[2]))) for row in latest]
-
-
-def thread_steps(source: str, thread: str | None) -> tuple[Iterator[Placed], bool]:
-    """The steps of a thread, oldest first, of all its branches if it forked; and whether it had no scrum master."""
+def thread_steps(source: str, thread: str | None, subgraph: str | None = None) -> Iterator[Run]:
+    """The steps of a thread, oldest first, of all its branches if it forked; each call of a subgraph is a run."""
     if thread is None:
         raise DecodeError(
-            f"{_named(source)!r} is a database of checkpoints: say which thread, as `scrum-master replay` lists"
+            f"{named(source)!r} is a database of checkpoints: say which thread, as `scrum-master replay` lists"
         )
-    with _opened(source) as database:
-        ids = _ids(database, thread)
-        newest = _loaded(database, thread, ids[-1]).checkpoint["channel_values"]
-    return _steps(source, thread, ids), not any(newest.get(key) for key in STATE_KEYS)
+    with opened(source) as database:
+        ids = checkpoints_of(database, thread)
+        found = places(thread, subgraph or "", ids)
+        if not found:
+            raise DecodeError(none_such(database.name, thread, subgraph, ids))
+        newest = [_loaded(database, place, ids[place.namespace][-1]) for place in found]
+    note = " ".join(filter(None, (unread(thread, ids) if subgraph is None else "", _apart(thread, newest))))
+    for place, last in zip(found, newest, strict=True):
+        carried = not any(last.checkpoint["channel_values"].get(key) for key in STATE_KEYS)
+        yield Run(_steps(source, place, ids[place.namespace]), carried, len(ids[place.namespace]), note)
+        note = ""
+
+
+def _apart(thread: str, newest: Iterable[CheckpointTuple]) -> str:
+    """What of a thread only its graph can put together."""
+    kept = {key for each in newest for key in in_deltas(each.checkpoint, each.metadata)}
+    keys = [key for key in (*HOST_KEYS, *STATE_KEYS) if key in kept and key != MESSAGES]
+    return (
+        f"thread {thread!r} keeps {keys} in deltas, which only its graph can join and which are mostly missing here: "
+        "replay(graph.get_state_history(config)) has them."
+        if keys
+        else ""
+    )
 
 
 def is_saved_state(thing: object) -> bool:
@@ -108,34 +95,33 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
         yield Placed("", snapshot)
 
 
-def _steps(source: str, thread: str, ids: Sequence[str]) -> Iterator[Placed]:
-    with _opened(source) as database:
+def _steps(source: str, place: Place, ids: Sequence[str]) -> Iterator[Placed]:
+    """For each checkpoint its step; nothing for one that is none."""
+    with opened(source) as database:
         current: CheckpointTuple | None = None
         for checkpoint in ids:
             try:
-                after = _loaded(database, thread, checkpoint)
+                after = _loaded(database, place, checkpoint, current)
             except DecodeError as error:
                 yield Placed(database.name, None, str(error))
                 continue
-            if current is not None and _is_step(current):
-                yield Placed(database.name, _snapshot(thread, current, after))
+            if current is not None:
+                yield Placed(database.name, _snapshot(place, current, after))
             current = after
-        if current is not None and _is_step(current):
-            yield Placed(database.name, _snapshot(thread, current, None))
+        if current is not None:
+            yield Placed(database.name, _snapshot(place, current, None))
 
 
-def _is_step(checkpoint: CheckpointTuple) -> bool:
+def _snapshot(place: Place, current: CheckpointTuple, after: CheckpointTuple | None) -> Snapshot | None:
     # Where an input was only taken, the state is still the one before.
-    return checkpoint.metadata.get("source") != "input"
-
-
-def _snapshot(thread: str, current: CheckpointTuple, after: CheckpointTuple | None) -> Snapshot:
+    if current.metadata.get("source") == "input":
+        return None
     values = current.checkpoint["channel_values"]
     ran = after is not None and bool(_acted(current, after).intersection(SCRUM_MASTERS))
     return taken(
-        {key: _value(value) for key, value in values.items()},
+        {key: whole(value) for key, value in values.items()},
         at=current.checkpoint["ts"],
-        thread=thread,
+        thread=place.name,
         step=current.metadata.get("step", 0),
         origin="checkpoint",
         ran=ran,
@@ -145,11 +131,15 @@ def _snapshot(thread: str, current: CheckpointTuple, after: CheckpointTuple | No
 
 def _acted(before: CheckpointTuple, after: CheckpointTuple) -> set[str]:
     """The nodes that ran between the two: what they have seen has changed. None where the thread forked."""
-    parent = dict_of(dict_of(after.parent_config).get("configurable")).get("checkpoint_id")
-    if parent != before.checkpoint["id"]:
+    if not _follows(after, before):
         return set()
     seen, earlier = after.checkpoint["versions_seen"], before.checkpoint["versions_seen"]
     return {name for name, versions in seen.items() if earlier.get(name) != versions}
+
+
+def _follows(after: CheckpointTuple, before: CheckpointTuple) -> bool:
+    parent = dict_of(dict_of(after.parent_config).get("configurable")).get("checkpoint_id")
+    return bool(parent == before.checkpoint["id"])
 
 
 def _recorded(before: Mapping[str, Any], after: Mapping[str, Any]) -> InjectionResult | None:
@@ -166,129 +156,40 @@ def _recorded(before: Mapping[str, Any], after: Mapping[str, Any]) -> InjectionR
         return None
 
 
-def _value(value: object) -> Any:
-    # A channel that is written in deltas keeps its whole value wrapped.
-    return getattr(value, "value", value) if type(value).__name__ == "_DeltaSnapshot" else value
-
-
-def _ids(database: _Database, thread: str) -> list[str]:
-    rows = database.query(
-        "SELECT checkpoint_id FROM checkpoints WHERE thread_id = ? AND checkpoint_ns = '' ORDER BY checkpoint_id",
-        (thread,),
-    )
-    if not rows:
-        raise DecodeError(f"there is no thread {thread!r} in {database.name!r}: without --thread all are listed")
-    return [str(row[0]) for row in rows]
-
-
-def _loaded(database: _Database, thread: str, checkpoint: str) -> CheckpointTuple:
-    where = {"thread_id": thread, "checkpoint_ns": "", "checkpoint_id": checkpoint}
+def _loaded(
+    database: Database, place: Place, checkpoint: str, before: CheckpointTuple | None = None
+) -> CheckpointTuple:
+    """A checkpoint, with its messages; where they are kept in deltas, it is quicker with the one before."""
+    where: RunnableConfig = {
+        "configurable": {
+            "thread_id": place.thread,
+            "checkpoint_ns": place.namespace,
+            "checkpoint_id": checkpoint,
+        }
+    }
     try:
-        found = database.saver.get_tuple({"configurable": where})
+        found = database.saver.get_tuple(where)
+        if found is not None:
+            _join(database, where, found, before)
     # Written with a serializer of the host's, encrypted for one, or damaged.
     except Exception as error:
         raise DecodeError(
-            f"{database.name!r}: checkpoint {checkpoint!r} of thread {thread!r} cannot be read: "
+            f"{database.name!r}: checkpoint {checkpoint!r} of thread {place.name!r} cannot be read: "
             f"{type(error).__name__}: {error}"
         ) from error
     if found is None:
-        raise DecodeError(f"{database.name!r}: checkpoint {checkpoint!r} of thread {thread!r} is gone")
-    if "messages" in found.checkpoint["channel_versions"] and "messages" not in found.checkpoint["channel_values"]:
-        raise DecodeError(
-            f"{database.name!r}: thread {thread!r} keeps its messages in deltas, which only its graph can join: "
-            "use replay(graph.get_state_history(config))"
-        )
+        raise DecodeError(f"{database.name!r}: checkpoint {checkpoint!r} of thread {place.name!r} is gone")
     return found
 
 
-@contextmanager
-def _opened(source: str) -> Iterator[_Database]:
-    opened = _postgres if source.startswith(POSTGRES) else _sqlite
-    serde_log, quiet = logging.getLogger("langgraph.checkpoint.serde.jsonplus"), _Quiet()
-    serde_log.addFilter(quiet)
-    try:
-        with opened(source) as database:
-            yield database
-    finally:
-        serde_log.removeFilter(quiet)
-
-
-class _Quiet(logging.Filter):
-    """Drops LangGraph's notice of types that come back as dicts: here that is meant."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return not record.getMessage().startswith("Blocked deserialization")
-
-
-@contextmanager
-def _sqlite(source: str) -> Iterator[_Database]:
-    try:
-        from langgraph.checkpoint.sqlite import SqliteSaver
-    except ImportError as error:
-        raise DecodeError(_missing("langgraph-checkpoint-sqlite")) from error
-    path = Path(source).absolute()
-    # Opening it in any other way may write: where nobody has it open, not even the files beside it are made.
-    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, check_same_thread=False)) as connection:
-            saver = SqliteSaver(connection, serde=_serde())
-            # Its own set-up writes.
-            saver.is_setup = True
-            yield _Database(saver, lambda text, values: connection.execute(text, values).fetchall(), path.name)
-    except sqlite3.Error as error:
-        raise DecodeError(f"{path.name!r} is no database of checkpoints: {error}") from error
-
-
-@contextmanager
-def _postgres(source: str) -> Iterator[_Database]:
-    try:
-        import psycopg
-        from langgraph.checkpoint.postgres import PostgresSaver
-        from psycopg.rows import dict_row
-    except ImportError as error:
-        raise DecodeError(_missing("langgraph-checkpoint-postgres psycopg[binary]")) from error
-    try:
-        with psycopg.Connection.connect(
-            source, autocommit=True, prepare_threshold=0, row_factory=dict_row
-        ) as connection:
-            connection.execute("SET default_transaction_read_only = on")
-
-            def query(text: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
-                rows = connection.execute(text.replace("?", "%s").encode(), values).fetchall()
-                return [tuple(row.values()) for row in rows]
-
-            yield _Database(PostgresSaver(connection, serde=_serde()), query, _named(source))
-    except psycopg.Error as error:
-        # What the driver says may hold the password.
-        told = str(error).replace(source, "").strip().split("\n")[0]
-        raise DecodeError(f"{_named(source)!r} cannot be read: {type(error).__name__}: {told}") from error
-
-
-def _serde() -> Any:
-    """Gives the host's types, and ours, as dicts: a database is data, and must not have modules imported."""
-    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-
-    return JsonPlusSerializer(allowed_msgpack_modules=None)
-
-
-def _named(source: str) -> str:
-    """What a database is called in output: never its connection string."""
-    return "postgres" if source.startswith(POSTGRES) else Path(source).name
-
-
-def _missing(packages: str) -> str:
-    return f"checkpoints in such a database are read with another package: pip install {packages}"
-
-
-_GREGORIAN = 0x01B21DD213814000
-"""Ticks of 100 ns from the start of the calendar that UUIDs count in to the epoch."""
-
-
-def _written(checkpoint: str) -> str:
-    """When a checkpoint was written, as its id tells; nothing if it does not."""
-    digits = checkpoint.replace("-", "")
-    try:
-        ticks = int(digits[:12] + digits[13:16], 16) - _GREGORIAN
-        return datetime.fromtimestamp(ticks / 1e7, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return ""
+def _join(database: Database, where: RunnableConfig, found: CheckpointTuple, before: CheckpointTuple | None) -> None:
+    """Give a checkpoint its messages where it has only what was written since an earlier one."""
+    values = found.checkpoint["channel_values"]
+    if MESSAGES in values or MESSAGES not in found.checkpoint["channel_versions"]:
+        values.update({MESSAGES: whole(values[MESSAGES])} if MESSAGES in values else {})
+    elif before is not None and _follows(found, before):
+        writes = [value for _, channel, value in before.pending_writes or () if channel == MESSAGES]
+        values[MESSAGES] = joined(before.checkpoint["channel_values"].get(MESSAGES), writes)
+    else:
+        history = database.saver.get_delta_channel_history(config=where, channels=[MESSAGES])[MESSAGES]
+        values[MESSAGES] = joined(whole(history.get("seed")), [value for *_, value in history["writes"]])

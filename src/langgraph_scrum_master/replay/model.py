@@ -130,9 +130,11 @@ class Replay(Plain):
 
     steps: tuple[ReplayStep, ...]
     problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What else the source holds that was not looked at, and how to do that."""
 
     def __post_init__(self) -> None:
-        freeze(self, "steps", "problems")
+        freeze(self, "steps", "problems", "notes")
 
     @property
     def outcomes(self) -> dict[StepOutcome, int]:

@@ -51,7 +51,7 @@ class Player:
             # The state that the scrum master itself looked at came without the time of a checkpoint.
             dated = snapshot.origin == "checkpoint" and at and not snapshot.ran
             state = {**snapshot.state, **ours}
-            sighting = await off_loop(pipeline.sight, Dated(state, at) if dated else state)
+            sighting = await off_loop(pipeline.sight, Dated(state, at) if dated and state else state)
             result = await pipeline.serve(sighting, self._memory(), _unheard)
             update = pipeline.update(sighting, result)
             ours.update({key: update[key] for key in STATE_KEYS if key in update})

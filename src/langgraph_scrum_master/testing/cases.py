@@ -74,7 +74,10 @@ _HINT = "if that is right, pytest --scrum-master-update stores it"
 
 
 def cases(place: Path, update: bool = False) -> Iterator[SnapshotCase]:
-    """The cases of a file, or of all files of a folder; one that cannot be read is a case that fails."""
+    """The cases of a file, or of all files of a folder; what cannot be read, or is not there, is one that fails."""
+    if not place.exists():
+        told = f"there is no file or folder {str(place)!r} to take snapshots from"
+        yield SnapshotCase(path=place, name=place.name, number=0, snapshot=None, problem=told)
     files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.suffix in KINDS)
     for path in files:
         name = path.name if path == place else path.relative_to(place).as_posix()

@@ -39,9 +39,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     place = metafunc.definition.path.parent / Path(*marker.args)
     found = list(cases(place, update=metafunc.config.getoption(UPDATE)))
-    if not found:
-        pytest.fail(f"{metafunc.definition.name}: there are no snapshots in {str(place)!r}", pytrace=False)
-    metafunc.parametrize(CASE, found, ids=[case.name for case in found])
+    # As with any empty parametrisation, the setting of that name decides; by default it is skipped, and here says why.
+    if not found and metafunc.config.getini("empty_parameter_set_mark") in ("", "skip"):
+        nothing = pytest.mark.skip(reason=f"there are no snapshots in {str(place)!r}")
+        metafunc.parametrize(CASE, [pytest.param(None, marks=nothing, id="none")])
+    else:
+        metafunc.parametrize(CASE, found, ids=[case.name for case in found])
 
 
 @pytest.fixture

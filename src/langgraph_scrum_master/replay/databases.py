@@ -1,0 +1,126 @@
+"""Databases of checkpoints, opened so that nothing is written to them, and no code of the host's is loaded."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langgraph_scrum_master.errors import DecodeError
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+SQLITE = b"SQLite format 3\x00"
+"""How a SQLite database begins."""
+
+POSTGRES = ("postgres://", "postgresql://")
+"""How a connection string of PostgreSQL begins."""
+
+
+class Database(NamedTuple):
+    """An open database."""
+
+    saver: BaseCheckpointSaver[Any]
+    query: Callable[[str, Sequence[str]], list[tuple[Any, ...]]]
+    """The rows of a statement, with `?` for values."""
+    name: str
+
+
+def is_database(source: str | Path) -> bool:
+    """Whether this is a database of checkpoints, of which one thread is replayed at a time."""
+    if str(source).startswith(POSTGRES):
+        return True
+    try:
+        with Path(source).open("rb") as file:
+            return file.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
+
+
+@contextmanager
+def opened(source: str) -> Iterator[Database]:
+    """The database, as long as it is needed."""
+    reader = _postgres if source.startswith(POSTGRES) else _sqlite
+    serde_log, quiet = logging.getLogger("langgraph.checkpoint.serde.jsonplus"), _Quiet()
+    serde_log.addFilter(quiet)
+    try:
+        with reader(source) as database:
+            yield database
+    finally:
+        serde_log.removeFilter(quiet)
+
+
+class _Quiet(logging.Filter):
+    """Drops LangGraph's notice of types that come back as dicts: here that is meant."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith("Blocked deserialization")
+
+
+@contextmanager
+def _sqlite(source: str) -> Iterator[Database]:
+    try:
+        from langgraph.checkpoint.sqlite import SqliteSaver
+    except ImportError as error:
+        raise DecodeError(_missing("langgraph-checkpoint-sqlite")) from error
+    path = Path(source).absolute()
+    # Opening it in any other way may write: where nobody has it open, not even the files beside it are made.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, check_same_thread=False)) as connection:
+            saver = SqliteSaver(connection, serde=_serde())
+            # Its own set-up writes, and finds out this.
+            saver.is_setup, saver._has_task_path = True, _has_task_path(connection)
+            yield Database(saver, lambda text, values: connection.execute(text, values).fetchall(), path.name)
+    except sqlite3.Error as error:
+        raise DecodeError(f"{path.name!r} is no database of checkpoints: {error}") from error
+
+
+def _has_task_path(connection: sqlite3.Connection) -> bool:
+    """Whether the database knows the order of what was written at once; those of earlier versions do not."""
+    return "task_path" in {row[1] for row in connection.execute("PRAGMA table_info(writes)")}
+
+
+@contextmanager
+def _postgres(source: str) -> Iterator[Database]:
+    try:
+        import psycopg
+        from langgraph.checkpoint.postgres import PostgresSaver
+        from psycopg.rows import dict_row
+    except ImportError as error:
+        raise DecodeError(_missing("langgraph-checkpoint-postgres psycopg[binary]")) from error
+    try:
+        with psycopg.Connection.connect(
+            source, autocommit=True, prepare_threshold=0, row_factory=dict_row
+        ) as connection:
+            connection.execute("SET default_transaction_read_only = on")
+
+            def query(text: str, values: Sequence[str]) -> list[tuple[Any, ...]]:
+                rows = connection.execute(text.replace("?", "%s").encode(), values).fetchall()
+                return [tuple(row.values()) for row in rows]
+
+            yield Database(PostgresSaver(connection, serde=_serde()), query, named(source))
+    except psycopg.Error as error:
+        # What the driver says may hold the password.
+        told = str(error).replace(source, "").strip().split("\n")[0]
+        raise DecodeError(f"{named(source)!r} cannot be read: {type(error).__name__}: {told}") from error
+
+
+def _serde() -> Any:
+    """Gives the host's types, and ours, as dicts: a database is data, and must not have modules imported."""
+    from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+    return JsonPlusSerializer(allowed_msgpack_modules=None)
+
+
+def named(source: str) -> str:
+    """What a database is called in output: never its connection string."""
+    return "postgres" if source.startswith(POSTGRES) else Path(source).name
+
+
+def _missing(packages: str) -> str:
+    return f"checkpoints in such a database are read with another package: pip install {packages}"
