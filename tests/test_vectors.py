@@ -18,6 +18,9 @@ from langgraph_scrum_master import ChromaMemory, Memory, StoreError
 WORDS = ("cache", "order", "retry", "token", "queue", "price", "refund", "batch", "index", "alert", "shard", "lease")
 
 
+VECTORS = "langgraph_scrum_master.memory.vectors"
+
+
 def some(count: int, seed: int = 1) -> list[Memory]:
     random = Random(seed)
     return [Memory(key=f"k{i}", content=f"Number {i}: {' '.join(random.choices(WORDS, k=9))}.") for i in range(count)]
@@ -39,11 +42,47 @@ def ledger_of(folder: Path) -> Path:
 @pytest.mark.parametrize("query", ["Which batch has a lease?", "refund of a token in a region", "Number 77", "ledger"])
 async def test_what_is_found_is_what_chroma_finds(filled: Path, query: str, monkeypatch: pytest.MonkeyPatch) -> None:
     by_ledger = await ChromaMemory(filled).search_similar(query, k=20)
-    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.MOST_NUMBERS", 0)
+    monkeypatch.setattr(f"{VECTORS}.MOST_NUMBERS", 0)
     by_chroma = await ChromaMemory(filled).search_similar(query, k=20)
 
     assert by_ledger == by_chroma
     assert len(by_ledger) == 20
+
+
+@pytest.mark.parametrize(("likely", "found"), [(16, 5), (150, 9)])
+async def test_of_many_those_that_a_sketch_finds_likely_are_compared(
+    filled: Path, likely: int, found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = "Which batch has a lease?"
+    memory = ChromaMemory(filled)
+    exact = await memory.search_similar(query, k=5)
+    vector = np.array((await memory.embedded([query]))[0])
+    nearest = dict(memory._book.vectors.nearest("memory", vector, 10))
+    monkeypatch.setattr(f"{VECTORS}.FEW_NUMBERS", 0)
+    monkeypatch.setattr(f"{VECTORS}.LIKELY", likely)
+
+    sketched = ChromaMemory(filled)
+    assert (await sketched.search_similar(query, k=5))[0] == exact[0]
+    near = dict(sketched._book.vectors.nearest("memory", vector, 10))
+
+    both = near.keys() & nearest.keys()
+    assert len(both) >= found
+    assert all(abs(near[number] - nearest[number]) < 0.01 for number in both)
+
+
+async def test_a_kind_that_grows_from_few_to_many_and_back_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{VECTORS}.FEW_NUMBERS", 8 * 256)
+    monkeypatch.setattr(f"{VECTORS}.PAGE", 5)
+    memory = ChromaMemory(tmp_path)
+
+    for count in (6, 12, 17):
+        await memory.store_many(some(count))
+        assert (await memory.search_similar(some(count)[-1].content, k=1))[0].key == f"k{count - 1}"
+    await memory.forget(*(f"k{i}" for i in range(3, 17)))
+
+    assert await _keys(memory) == {"k0", "k1", "k2"}
 
 
 async def test_what_was_written_replaced_and_forgotten_is_followed_also_by_another_instance(tmp_path: Path) -> None:
@@ -60,7 +99,8 @@ async def test_what_was_written_replaced_and_forgotten_is_followed_also_by_anoth
 
 async def _keys(memory: ChromaMemory) -> set[str]:
     await memory.search_similar("anything", k=1)
-    return {key for key, _ in memory._book.vectors.nearest("memory", np.ones(256), 100)}
+    found = memory._book.vectors.nearest("memory", np.ones(256), 100)
+    return {record.key for record in memory._book.records([number for number, _ in found]).values()}
 
 
 def test_a_search_of_a_folder_does_not_load_chroma(filled: Path) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.memory.ledger import Ledger
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
-from langgraph_scrum_master.memory.search import Nearest
 
 SAMPLES = 20
 """Records of a kind that are looked for by their own vector."""
 
 AMONG = 10
 """Nearest among which a record must be found by its own vector; others may be equal to it."""
+
+NearestKeys: TypeAlias = Callable[[Kind, Any, int], list[tuple[str, float]]]
+"""The keys of the records of a kind whose vectors are nearest, with their cosines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +42,7 @@ class MemoryCheck(Plain):
         return not self.damaged
 
 
-def check(ledger: Ledger, keys_of: Callable[[Kind], Sequence[str]], nearest: Nearest) -> MemoryCheck:
+def check(ledger: Ledger, keys_of: Callable[[Kind], Sequence[str]], nearest: NearestKeys) -> MemoryCheck:
     """Compare Chroma's keys with the ledger's, and look for some of them."""
     total, missing, strangers, unfound, damaged = 0, [], [], [], []
     for kind in SEARCHED:

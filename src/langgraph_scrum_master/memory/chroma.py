@@ -427,11 +427,14 @@ class ChromaMemory(RecordMemory):
                     self._book.remove(kind, gone)
             self._looked = now
 
-    def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
+    def _nearest(self, kind: Kind, vector: Any, limit: int) -> list[tuple[int, float]]:
         from langgraph_scrum_master.memory.vectors import MOST_NUMBERS
 
-        few = self._book.count(kind) * len(vector) <= MOST_NUMBERS
-        return (self._book.vectors.nearest if few else self._nearest_in_chroma)(kind, vector, limit)
+        book = self._book
+        if book.count(kind) * len(vector) <= MOST_NUMBERS:
+            return book.vectors.nearest(kind, vector, limit)
+        cosines = dict(self._nearest_in_chroma(kind, vector, limit))
+        return [(number, cosines[key]) for number, key in book.keyed(kind, list(cosines))]
 
     def _nearest_in_chroma(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
         found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])

@@ -85,7 +85,7 @@ class Ledger:
         self._version = -1
         with self._lock:
             # So that what ranking reads of a record stands on one page.
-            self._db.execute("PRAGMA page_size = 16384")
+            self._db.execute("PRAGMA page_size = 8192")
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")
             if self._db.one("PRAGMA user_version")[0] != VERSION:

@@ -19,8 +19,8 @@ from langgraph_scrum_master.rank.spaces import SPACES, with_models
 SUPPORTED = 12
 """The best candidates at first sight, whose neighbours are looked at too."""
 
-Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[str, float]]]
-"""The keys of the records of a kind whose vectors are nearest, with their cosines."""
+Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[int, float]]]
+"""The numbers of the records of a kind whose vectors are nearest, with their cosines."""
 
 
 class Book(NamedTuple):
@@ -64,9 +64,8 @@ def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> 
     if asked.embedded:
         ledger.refuse_other_lengths(asked.vector[None, :])
     for kind, count in present.items() if asked.embedded else ():
-        cosines = dict(book.nearest(kind, asked.vector, min(limit, count)))
-        for number, key in ledger.keyed(kind, list(cosines)):
-            seen[number] = seen.get(number, 0.0) + cosines[key]
+        for number, cosine in book.nearest(kind, asked.vector, min(limit, count)):
+            seen[number] = seen.get(number, 0.0) + cosine
     rows = ledger.rows(sorted(seen), list(present))
     further = _around(ledger, sorted(rows, key=lambda row: -seen[row.id]))
     return rows + ledger.rows(sorted(further - seen.keys()), list(present))

@@ -1,7 +1,8 @@
-"""The vectors of a memory at hand, for kinds of which there are few enough to compare with all."""
+"""The vectors of a memory at hand: few are compared one by one, of more a sketch of each first."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,20 +12,63 @@ from langgraph_scrum_master.memory.records import Kind
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
 
-MOST_NUMBERS = 5_120_000
-"""Of a kind's vectors together, about 20 MB, up to which a query is compared with each, which finds the nearest for
-sure; of more, an index finds most. That is 20,000 records with the static model.
+FEW_NUMBERS = 5_120_000
+"""Of a kind's vectors together, 20,000 with the static model, up to which a query is compared with each, which finds
+the nearest for sure; of more, with those whose sketches are nearest.
 """
+
+LIKELY = 3_072
+"""Records whose sketches are nearest: among them are 97 % of the nearest 20 of 100,000."""
+
+MOST_NUMBERS = 64_000_000
+"""Of a kind's vectors together, 250,000 with the static model, up to which they are held, from then on in a byte each;
+of more, Chroma's index finds the nearest.
+"""
+
+PAGE = 10_000
+"""Vectors that are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """The vectors of a kind, in the order of the records' numbers, and after which change of the ledger."""
+    """The vectors of some records, in the order of their numbers."""
 
-    change: tuple[int, int]
     numbers: Array
-    keys: list[str]
-    units: Array
+    rows: Array
+    """Unit vectors; of many records in bytes, to be multiplied with the scale of each."""
+    scales: Array
+    sketches: Array
+    """A bit for each number of a vector: whether it is above zero. A row for each 64 of them."""
+
+    @property
+    def few(self) -> bool:
+        """Whether each is compared."""
+        return bool(self.rows.dtype == "float32")
+
+    def likely(self, wanted: Array) -> Array:
+        """Where those are whose sketches are nearest; everywhere, if they are few."""
+        if self.few:
+            return np.arange(len(self.numbers))
+        apart = np.zeros(len(self.numbers), dtype="u2")
+        for row, bits in zip(self.sketches, _sketches(wanted[None, :]), strict=True):
+            apart += np.bitwise_count(row ^ bits)
+        within = np.searchsorted(np.cumsum(np.bincount(apart)), LIKELY)
+        return np.flatnonzero(apart <= within)
+
+    def cosines(self, places: Array, wanted: Array) -> Array:
+        """How near those at these places are."""
+        if self.few:
+            return cosines(self.rows, wanted)
+        return cosines(self.rows[places].astype("float32"), wanted) * self.scales[places]
+
+    def at(self, places: Array) -> _Held:
+        """Those at these places alone."""
+        return _Held(
+            numbers=self.numbers[places],
+            rows=self.rows[places],
+            scales=self.scales[places],
+            sketches=self.sketches[:, places],
+        )
 
 
 class Vectors:
@@ -32,50 +76,76 @@ class Vectors:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._held: dict[Kind, _Held] = {}
+        self._held: dict[Kind, tuple[tuple[int, int], _Held]] = {}
 
-    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[str, float]]:
-        """The keys of the records of a kind whose vectors are nearest, with their cosines."""
-        held = self._up_to_date(kind)
-        if not held.keys:
-            return []
+    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
+        """The numbers of the records of a kind whose vectors are nearest, with their cosines."""
         wanted = _units(np.asarray(vector, dtype="float32")[None, :])[0]
-        found = cosines(held.units, wanted)
+        held = self._up_to_date(kind, len(wanted))
+        if held is None:
+            return []
+        places = held.likely(wanted)
+        found = held.cosines(places, wanted)
         near = np.argpartition(-found, limit - 1)[:limit] if limit < len(found) else np.arange(len(found))
-        best = near[np.lexsort((near, -found[near]))].tolist()
-        return [(held.keys[i], float(found[i])) for i in best]
+        best = near[np.lexsort((near, -found[near]))]
+        return list(zip(held.numbers[places[best]].tolist(), found[best].tolist(), strict=True))
 
-    def _up_to_date(self, kind: Kind) -> _Held:
+    def _up_to_date(self, kind: Kind, length: int) -> _Held | None:
         with self._db.lock:
-            held, change = self._held.get(kind), self._db.change
-            if held is None or held.change != change:
-                held = self._held[kind] = self._read(kind, held, change)
+            change = self._db.change
+            known, held = self._held.get(kind, (None, None))
+            if known != change:
+                held = self._read(kind, held, length)
+                if held is not None:
+                    self._held[kind] = change, held
             return held
 
-    def _read(self, kind: Kind, before: _Held | None, change: tuple[int, int]) -> _Held:
-        held = before or _Held(change=change, numbers=np.zeros(0, "int64"), keys=[], units=np.zeros((0, 1), "float32"))
-        last = int(held.numbers[-1]) if held.keys else 0
-        # Numbers only ever grow, so what is new comes last. By them alone: there are few new ones, whatever their kind.
-        query = "SELECT id, key, vector FROM records WHERE id > ? AND +kind = ? ORDER BY id"
-        new = self._db.execute(query, (last, kind))
-        if self._db.one("SELECT count(*) FROM records WHERE kind = ?", (kind,))[0] != len(held.keys) + len(new):
-            held = self._left(kind, held)
-        if not new:
-            return replace(held, change=change)
-        vectors = _units(np.stack([np.frombuffer(vector, dtype="<f2") for *_, vector in new]).astype("float32"))
-        return _Held(
-            change=change,
-            numbers=np.append(held.numbers, [number for number, *_ in new]),
-            keys=[*held.keys, *(key for _, key, _ in new)],
-            units=np.concatenate([held.units, vectors]) if held.keys else vectors,
-        )
+    def _read(self, kind: Kind, before: _Held | None, length: int) -> _Held | None:
+        count = self._db.one("SELECT count(*) FROM records WHERE kind = ?", (kind,))[0]
+        few = count * length <= FEW_NUMBERS
+        held = before if before and before.few == few else None
+        # Numbers only ever grow, so what is new comes last.
+        new = list(self._after(kind, int(held.numbers[-1]) if held else 0, few))
+        if held and len(held.numbers) + sum(len(page.numbers) for page in new) != count:
+            there = [number for (number,) in self._db.execute("SELECT id FROM records WHERE kind = ?", (kind,))]
+            held = held.at(np.flatnonzero(np.isin(held.numbers, there)))
+        parts = [*([held] if held and len(held.numbers) else []), *new]
+        return _joined(parts) if parts else None
 
-    def _left(self, kind: Kind, held: _Held) -> _Held:
-        """Those of the records that are still there."""
-        there = [number for (number,) in self._db.execute("SELECT id FROM records WHERE kind = ?", (kind,))]
-        left = np.isin(held.numbers, there)
-        keys = [key for key, stays in zip(held.keys, left.tolist(), strict=True) if stays]
-        return replace(held, numbers=held.numbers[left], keys=keys, units=held.units[left])
+    def _after(self, kind: Kind, last: int, few: bool) -> Iterator[_Held]:
+        # By their numbers alone: there are few after the last, whatever their kind.
+        query = f"SELECT id, vector FROM records WHERE id > ? AND +kind = ? ORDER BY id LIMIT {PAGE}"
+        while page := self._db.execute(query, (last, kind)):
+            last = page[-1][0]
+            yield _page([number for number, _ in page], [vector for _, vector in page], few)
+
+
+def _page(numbers: Sequence[int], packed: Sequence[bytes], few: bool) -> _Held:
+    units = _units(np.frombuffer(b"".join(packed), dtype="<f2").reshape(len(packed), -1).astype("float32"))
+    held = _Held(
+        numbers=np.array(numbers), rows=units, scales=np.ones(len(units), "float32"), sketches=_sketches(units)
+    )
+    if few:
+        return held
+    scales = np.maximum(np.abs(units).max(axis=1), 1e-9) / 127
+    return replace(held, rows=np.round(units / scales[:, None]).astype("i1"), scales=scales)
+
+
+def _joined(parts: Sequence[_Held]) -> _Held:
+    if len(parts) == 1:
+        return parts[0]
+    return _Held(
+        numbers=np.concatenate([part.numbers for part in parts]),
+        rows=np.concatenate([part.rows for part in parts]),
+        scales=np.concatenate([part.scales for part in parts]),
+        sketches=np.concatenate([part.sketches for part in parts], axis=1),
+    )
+
+
+def _sketches(vectors: Array) -> Array:
+    bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), dtype=bool)
+    bits[:, : vectors.shape[1]] = vectors > 0
+    return np.ascontiguousarray(np.packbits(bits, axis=1).view("u8").T)
 
 
 def _units(vectors: Array) -> Array:
