@@ -1,5 +1,4 @@
 """What importing the scrum master costs on top of LangGraph: CPU time of fresh processes, interleaved, medians.
-
 Both have their bytecode, as what is installed has. Garbage is not collected: LangGraph leaves a full collection due,
 and whoever is imported next would pay for it.
 """
