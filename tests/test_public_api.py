@@ -9,7 +9,9 @@ import pytest
 import langgraph_scrum_master
 from langgraph_scrum_master import ConfigError
 
-AT_FIRST_USE = tuple(f"langgraph_scrum_master.{name}" for name in ("memories", "observe.wording", "text.redact"))
+AT_FIRST_USE = tuple(
+    f"langgraph_scrum_master.{name}" for name in ("memories", "observe.gates", "observe.wording", "text.redact")
+)
 """What takes long to load and not everybody uses."""
 
 
