@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from sqlite3 import Connection
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -22,14 +25,20 @@ PARSERS_AND_OTHERS = [
 ]
 """Thirty lessons of one category, seen as often and as sure as each other, those on parsers written first."""
 
-# From Python 3.13 on a connection that nobody closes is told of.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     a_bank(tmp_path / "docs" / "knowledge-bank", *MIXED)
     return tmp_path
+
+
+@contextmanager
+def indexed(entries: Sequence[Lesson]) -> Iterator[Connection]:
+    """The index of these, until it is done with."""
+    index = build_fts_index(entries, print)
+    assert index is not None
+    with closing(index):
+        yield index
 
 
 def test_lessons_on_what_the_session_is_about_come_in_that_prominence_would_leave_out(tmp_path: Path) -> None:
@@ -45,7 +54,8 @@ def test_lessons_on_what_the_session_is_about_come_in_that_prominence_would_leav
 
 def test_without_a_query_and_without_weight_prominence_decides_alike() -> None:
     without_query = select_entries(MIXED, 20, context_query=None)
-    without_weight = select_entries(MIXED, 20, "caching", build_fts_index(MIXED, print), relevance_weight=0.0)
+    with indexed(MIXED) as index:
+        without_weight = select_entries(MIXED, 20, "caching", index, relevance_weight=0.0)
 
     assert without_query == without_weight
     prominence = compute_prominence(MIXED)
@@ -85,23 +95,23 @@ def test_the_best_match_has_a_relevance_of_one_and_what_does_not_match_none() ->
         an_entry("Files", "A file is closed by whoever opened it."),
         an_entry("Deployment", "Deploy on Mondays."),
     ]
-    index = build_fts_index(entries, print)
-    assert index is not None
 
-    found = score_relevance("the parser's FILE", index)
+    with indexed(entries) as index:
+        found = score_relevance("the parser's FILE", index)
+        nothing = score_relevance("zebra", index) or score_relevance("!?", index)
 
     assert found[entries[0].content_hash] == 1.0
     assert 0 < found[entries[1].content_hash] < 1
     assert entries[2].content_hash not in found
-    assert score_relevance("zebra", index) == score_relevance("!?", index) == {}
+    assert nothing == {}
 
 
 def test_relevance_and_prominence_are_blended_by_the_weight() -> None:
     entries = [an_entry("Parser", "Parse."), an_entry("Often", "Deploy.", observation_count=9, position=1)]
-    index = build_fts_index(entries, print)
     prominence = compute_prominence(entries)
 
-    parser, often = select_entries(entries, 2, "parser", index, relevance_weight=0.6)
+    with indexed(entries) as index:
+        parser, often = select_entries(entries, 2, "parser", index, relevance_weight=0.6)
 
     assert parser.score == pytest.approx(0.6 + 0.4 * prominence[parser.content_hash])
     assert often.score == pytest.approx(0.4 * prominence[often.content_hash])
@@ -114,13 +124,15 @@ def test_words_are_looked_for_whatever_stands_between_them() -> None:
     assert match_query("-- !? ") == ""
 
 
-INDEX = build_fts_index(MIXED, print)
+@pytest.fixture(scope="module")
+def mixed() -> Iterator[Connection]:
+    with indexed(MIXED) as index:
+        yield index
 
 
-@given(st.text(max_size=60))
-def test_no_query_breaks_the_search(query: str) -> None:
-    assert INDEX is not None
-    assert all(0 <= score <= 1 for score in score_relevance(query, INDEX).values())
+@given(query=st.text(max_size=60))
+def test_no_query_breaks_the_search(mixed: Connection, query: str) -> None:
+    assert all(0 <= score <= 1 for score in score_relevance(query, mixed).values())
 
 
 @pytest.mark.parametrize("weight", [0.0, 1.0])
@@ -153,8 +165,9 @@ some_entries = st.lists(
 def test_the_limit_holds_and_every_category_gets_its_three(
     entries: list[Lesson], limit: int, query: str | None, weight: float
 ) -> None:
-    index = build_fts_index(entries, print)
-    chosen = select_entries(entries, limit, query, index, weight)
+    with indexed(entries) as index, indexed(entries[::-1]) as other:
+        chosen = select_entries(entries, limit, query, index, weight)
+        turned = select_entries(entries[::-1], limit, query, other, weight)
 
     assert len(chosen) == min(limit, len(entries))
     assert len({each.content_hash for each in chosen}) == len(chosen)
@@ -164,7 +177,7 @@ def test_the_limit_holds_and_every_category_gets_its_three(
         for category in CATEGORIES:
             there = sum(each.category == category for each in entries)
             assert sum(each.category == category for each in chosen) >= min(3, there)
-    assert select_entries(entries[::-1], limit, query, build_fts_index(entries[::-1], print), weight) == chosen
+    assert turned == chosen
 
 
 def test_beyond_its_three_a_category_gets_what_its_lessons_are_worth() -> None:

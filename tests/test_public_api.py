@@ -9,6 +9,11 @@ import pytest
 import langgraph_scrum_master
 from langgraph_scrum_master import ConfigError
 
+AT_FIRST_USE = tuple(
+    f"langgraph_scrum_master.{name}" for name in ("memories", "observe.gates", "observe.wording", "text.redact")
+)
+"""What takes long to load and not everybody uses."""
+
 
 def in_a_fresh_process(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     import os
@@ -42,7 +47,10 @@ def test_a_name_that_is_not_there_is_told() -> None:
             "from langgraph_scrum_master import ScrumMaster; ScrumMaster().detect({})",
             ("langgraph", "chromadb", "numpy"),
         ),
-        ("from langgraph_scrum_master import ScrumMaster; ScrumMaster().node", ("chromadb", "tokenizers")),
+        (
+            "from langgraph_scrum_master import ScrumMaster; ScrumMaster().node",
+            ("chromadb", "tokenizers", *AT_FIRST_USE),
+        ),
         ("from langgraph_scrum_master import sm_node", ("chromadb", "tokenizers")),
         (
             "from langgraph_scrum_master import PromptAssembler; PromptAssembler()",

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from langgraph_scrum_master.memories import (
-    CodePattern,
-    Decision,
-    DecisionFilter,
-    DecisionResult,
-    MemoryResult,
-    PatternResult,
-)
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation, Query, RetrievedContext
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
+    from langgraph_scrum_master.memories import (
+        CodePattern,
+        Decision,
+        DecisionFilter,
+        DecisionResult,
+        MemoryResult,
+        PatternResult,
+    )
 
 State: TypeAlias = Mapping[str, Any]
 """The graph's state as it comes: nothing in it can be relied on, and nothing in it is changed."""

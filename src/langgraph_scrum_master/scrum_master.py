@@ -19,7 +19,6 @@ from langgraph_scrum_master.pipeline import Pipeline
 from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
-from langgraph_scrum_master.text.redact import Redaction, redactor
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.judge import Judge
     from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
     from langgraph_scrum_master.step import Step
+    from langgraph_scrum_master.text.redact import Redaction
 
 
 class AsyncNode(Protocol):
@@ -80,7 +80,7 @@ class ScrumMaster:
             count_tokens=count_tokens,
             judge=_judge(judge) if judge is not None else None,
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
-            redact=redactor(redact),
+            redact=_redactor(redact) if redact is not None else None,
         )
 
     @classmethod
@@ -185,6 +185,12 @@ def _judge(model: ChatModel) -> Judge:
     from langgraph_scrum_master.judge import Judge
 
     return Judge(model)
+
+
+def _redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Redact | None:
+    from langgraph_scrum_master.text.redact import redactor
+
+    return redactor(wanted)
 
 
 def _refuse_unless_source(given: object) -> None:

@@ -54,7 +54,8 @@ def truthy(thing: object) -> bool:
 
 def absent(thing: object) -> bool:
     """Whether there is nothing: None, or an empty text or collection. A zero or False is something."""
-    return thing is None or (isinstance(thing, str | list | tuple | set | Mapping) and not thing)
+    # Asked at each step: a union of types would be made anew each time, and a Mapping takes longest to find out.
+    return thing is None or (isinstance(thing, (str, list, tuple, set, dict, Mapping)) and not thing)
 
 
 def well_formed(text: str) -> str:
@@ -92,7 +93,7 @@ def text_of(thing: object) -> str:
 
 def items_of(thing: object) -> Sequence[Any]:
     """The thing if it is a list or a tuple, else nothing."""
-    return thing if isinstance(thing, list | tuple) else ()
+    return thing if isinstance(thing, (list, tuple)) else ()
 
 
 def dict_of(thing: object) -> Mapping[str, Any]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from langgraph_scrum_master.model import Observation
 from langgraph_scrum_master.observe.cycles import analysed
 from langgraph_scrum_master.observe.flags import state_flags
-from langgraph_scrum_master.observe.gates import read_gates
 from langgraph_scrum_master.observe.handoffs import pending_target
 from langgraph_scrum_master.observe.health import read_health
 from langgraph_scrum_master.observe.pace import reported
@@ -93,6 +92,8 @@ def _observation(
 
 
 def _completed(seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool) -> Observation:
+    from langgraph_scrum_master.observe.gates import read_gates
+
     current, health = seen.current_agent, state.get("health_status")
     target = pending_target(state.get("handoff_context"), current, seen.turns)
     return replace(

@@ -112,7 +112,7 @@ def _names_an_agent(name: object) -> bool:
 def _id(fields: Mapping[str, Any], text: str) -> str:
     # Without an id of its own a message is known by what it says, wherever a cut history puts it.
     own = fields.get("id")
-    return str(own) if isinstance(own, str | int) and own != "" else f"#{digest(text_of(fields.get('name')), text)}"
+    return str(own) if isinstance(own, (str, int)) and own != "" else f"#{digest(text_of(fields.get('name')), text)}"
 
 
 def _agent(fields: Mapping[str, Any], kind: TurnKind, marks: Mapping[str, Any]) -> str:
@@ -154,7 +154,7 @@ def _time(fields: Mapping[str, Any], marks: Mapping[str, Any]) -> float | None:
 def _seconds(stamp: object) -> float | None:
     if isinstance(stamp, datetime):
         return instant(stamp.isoformat())
-    if isinstance(stamp, int | float) and not isinstance(stamp, bool):
+    if isinstance(stamp, (int, float)) and not isinstance(stamp, bool):
         return float(stamp) if abs(stamp) < _LATEST else None
     found = instant(text_of(stamp))
     return None if found == float("-inf") else found

@@ -36,10 +36,8 @@ _NAMED = re.compile(
 _EMAIL = re.compile(r"\b[\w.+\-]{1,64}@[\w\-]+(?:\.[\w\-]+)+\b")
 
 
-def redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact] | None) -> Redact | None:
+def redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Redact | None:
     """One function for all that is to be taken out, in this order; None if nothing is."""
-    if wanted is None:
-        return None
     several = [wanted] if isinstance(wanted, str) or callable(wanted) else list(wanted)
     steps = [_step(each) for each in several]
 
