@@ -3,6 +3,7 @@
 - `search_similar` at 10,000 records against a bare embedding of the query and a Chroma query of 100 with documents
 - a whole injection for a prompt at 10,000 records against the same
 - both from 1,000 to 100,000 records (with `--large`; filling that memory takes minutes)
+- how many of the nearest 20 vectors are found among those 100,000, by sketches and by Chroma's index
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import Random
-from statistics import median
+from statistics import mean, median
 from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
 import structlog
 
 from langgraph_scrum_master import ChromaMemory, InjectionPipeline
+from langgraph_scrum_master.rank.asked import Asked
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 ROUNDS = 150
@@ -158,6 +161,24 @@ class Filled:
         assert found["documents"]
         return found
 
+    def found_of_nearest(self, k: int, rounds: int = 100) -> tuple[float, float]:
+        """The share of the nearest `k` that sketches find among a hundred, and that Chroma's index does."""
+        book = self._memory._book
+        kept = book.every("memory")
+        keys = np.array([record.key for record, _ in kept])
+        numbers = dict(book.keyed("memory", keys.tolist()))
+        units = np.stack([vector for _, vector in kept]).astype("float32")
+        units /= np.linalg.norm(units, axis=1, keepdims=True)
+        shares = []
+        for _ in range(rounds):
+            vector = np.array(Asked(self.question(), book, embedder_for("static")).vector)
+            nearest = set(keys[np.argsort(-(units @ vector), kind="stable")[:k]].tolist())
+            sketched = {numbers[number] for number, _ in book.nearest("memory", vector, 100)}
+            indexed = {key for key, _ in self._memory._nearest_in_chroma("memory", vector, 100)}
+            shares.append((len(nearest & sketched) / k, len(nearest & indexed) / k))
+        by_sketch, by_index = (mean(column) for column in zip(*shares, strict=True))
+        return by_sketch, by_index
+
 
 def _created(minutes_ago: int) -> str:
     return datetime.fromtimestamp(NOW - 60 * minutes_ago, UTC).isoformat()
@@ -213,6 +234,11 @@ def main() -> None:
             "a whole injection at 100,000 records against 1,000: "
             + compare(many.inject, few.inject, many.question)
             + " (bar: 2 x)"
+        )
+        print(
+            "of the nearest 20 among 100,000, found: by sketches {:.2f}, by Chroma's index {:.2f}".format(
+                *many.found_of_nearest(20)
+            )
         )
 
 

@@ -57,13 +57,13 @@ async def test_of_many_those_that_a_sketch_finds_likely_are_compared(
     memory = ChromaMemory(filled)
     exact = await memory.search_similar(query, k=5)
     vector = np.array((await memory.embedded([query]))[0])
-    nearest = dict(memory._book.vectors.nearest("memory", vector, 10))
+    nearest = dict(memory._book.nearest("memory", vector, 10))
     monkeypatch.setattr(f"{VECTORS}.FEW_NUMBERS", 0)
     monkeypatch.setattr(f"{VECTORS}.LIKELY", likely)
 
     sketched = ChromaMemory(filled)
     assert (await sketched.search_similar(query, k=5))[0] == exact[0]
-    near = dict(sketched._book.vectors.nearest("memory", vector, 10))
+    near = dict(sketched._book.nearest("memory", vector, 10))
 
     both = near.keys() & nearest.keys()
     assert len(both) >= found
@@ -99,7 +99,7 @@ async def test_what_was_written_replaced_and_forgotten_is_followed_also_by_anoth
 
 async def _keys(memory: ChromaMemory) -> set[str]:
     await memory.search_similar("anything", k=1)
-    found = memory._book.vectors.nearest("memory", np.ones(256), 100)
+    found = memory._book.nearest("memory", np.ones(256), 100)
     return {record.key for record in memory._book.records([number for number, _ in found]).values()}
 
 

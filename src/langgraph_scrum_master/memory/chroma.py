@@ -432,7 +432,7 @@ class ChromaMemory(RecordMemory):
 
         book = self._book
         if book.count(kind) * len(vector) <= MOST_NUMBERS:
-            return book.vectors.nearest(kind, vector, limit)
+            return book.nearest(kind, vector, limit)
         cosines = dict(self._nearest_in_chroma(kind, vector, limit))
         return [(number, cosines[key]) for number, key in book.keyed(kind, list(cosines))]
 

@@ -77,7 +77,7 @@ class Ledger:
         self._lexicon = Lexicon(self._db)
         self._links = Links(self._db)
         self.modelled = Modelled(self._db)
-        self.vectors = Vectors(self._db)
+        self._vectors = Vectors(self._db)
         self.tally = Tally()
         self._kinds: dict[str, int] = {}
         self._rows: dict[int, Row] = {}
@@ -287,6 +287,10 @@ class Ledger:
         # Most memories have one kind that is searched: asking for it would cost as much as for the word.
         some = None if all(kind in kinds for kind in SEARCHED if kind in self._kinds) else kinds
         return self._lexicon.holding(terms, weights, limit, some)
+
+    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
+        """The numbers of the records of a kind whose vectors are nearest, with their cosines."""
+        return self._vectors.nearest(kind, self.count(kind), vector, limit)
 
     def neighbours(self, places: Sequence[tuple[str, int]]) -> list[int]:
         """The records at these places of their sessions."""

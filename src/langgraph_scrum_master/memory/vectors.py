@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
@@ -37,8 +38,8 @@ class _Held:
     rows: Array
     """Unit vectors; of many records in bytes, to be multiplied with the scale of each."""
     scales: Array
-    sketches: Array
-    """A bit for each number of a vector: whether it is above zero. A row for each 64 of them."""
+    sketches: tuple[Array, ...]
+    """A bit for each number of a vector: whether it is above zero. A list for each 64 of them."""
 
     @property
     def few(self) -> bool:
@@ -50,8 +51,8 @@ class _Held:
         if self.few:
             return np.arange(len(self.numbers))
         apart = np.zeros(len(self.numbers), dtype="u2")
-        for row, bits in zip(self.sketches, _sketches(wanted[None, :]), strict=True):
-            apart += np.bitwise_count(row ^ bits)
+        for known, bits in zip(self.sketches, _sketches(wanted[None, :]), strict=True):
+            apart += np.bitwise_count(known ^ bits)
         within = np.searchsorted(np.cumsum(np.bincount(apart)), LIKELY)
         return np.flatnonzero(apart <= within)
 
@@ -67,7 +68,16 @@ class _Held:
             numbers=self.numbers[places],
             rows=self.rows[places],
             scales=self.scales[places],
-            sketches=self.sketches[:, places],
+            sketches=tuple(known[places] for known in self.sketches),
+        )
+
+    def plus(self, added: _Held) -> _Held:
+        """With these as well."""
+        return _Held(
+            numbers=_appended(self.numbers, added.numbers),
+            rows=_appended(self.rows, added.rows),
+            scales=_appended(self.scales, added.scales),
+            sketches=tuple(map(_appended, self.sketches, added.sketches)),
         )
 
 
@@ -78,10 +88,10 @@ class Vectors:
         self._db = database
         self._held: dict[Kind, tuple[tuple[int, int], _Held]] = {}
 
-    def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
-        """The numbers of the records of a kind whose vectors are nearest, with their cosines."""
+    def nearest(self, kind: Kind, count: int, vector: Array, limit: int) -> list[tuple[int, float]]:
+        """The numbers of the records of a kind, so many, whose vectors are nearest, with their cosines."""
         wanted = _units(np.asarray(vector, dtype="float32")[None, :])[0]
-        held = self._up_to_date(kind, len(wanted))
+        held = self._up_to_date(kind, count, few=count * len(wanted) <= FEW_NUMBERS)
         if held is None:
             return []
         places = held.likely(wanted)
@@ -90,19 +100,17 @@ class Vectors:
         best = near[np.lexsort((near, -found[near]))]
         return list(zip(held.numbers[places[best]].tolist(), found[best].tolist(), strict=True))
 
-    def _up_to_date(self, kind: Kind, length: int) -> _Held | None:
+    def _up_to_date(self, kind: Kind, count: int, few: bool) -> _Held | None:
         with self._db.lock:
             change = self._db.change
             known, held = self._held.get(kind, (None, None))
             if known != change:
-                held = self._read(kind, held, length)
+                held = self._read(kind, held, count, few)
                 if held is not None:
                     self._held[kind] = change, held
             return held
 
-    def _read(self, kind: Kind, before: _Held | None, length: int) -> _Held | None:
-        count = self._db.one("SELECT count(*) FROM records WHERE kind = ?", (kind,))[0]
-        few = count * length <= FEW_NUMBERS
+    def _read(self, kind: Kind, before: _Held | None, count: int, few: bool) -> _Held | None:
         held = before if before and before.few == few else None
         # Numbers only ever grow, so what is new comes last.
         new = list(self._after(kind, int(held.numbers[-1]) if held else 0, few))
@@ -110,7 +118,7 @@ class Vectors:
             there = [number for (number,) in self._db.execute("SELECT id FROM records WHERE kind = ?", (kind,))]
             held = held.at(np.flatnonzero(np.isin(held.numbers, there)))
         parts = [*([held] if held and len(held.numbers) else []), *new]
-        return _joined(parts) if parts else None
+        return reduce(_Held.plus, parts) if parts else None
 
     def _after(self, kind: Kind, last: int, few: bool) -> Iterator[_Held]:
         # By their numbers alone: there are few after the last, whatever their kind.
@@ -131,21 +139,20 @@ def _page(numbers: Sequence[int], packed: Sequence[bytes], few: bool) -> _Held:
     return replace(held, rows=np.round(units / scales[:, None]).astype("i1"), scales=scales)
 
 
-def _joined(parts: Sequence[_Held]) -> _Held:
-    if len(parts) == 1:
-        return parts[0]
-    return _Held(
-        numbers=np.concatenate([part.numbers for part in parts]),
-        rows=np.concatenate([part.rows for part in parts]),
-        scales=np.concatenate([part.scales for part in parts]),
-        sketches=np.concatenate([part.sketches for part in parts], axis=1),
-    )
+def _appended(known: Array, added: Array) -> Array:
+    """Both in a row: in place, if there is room behind the first, for all would have to be copied else."""
+    end, room = len(known) + len(added), known.base
+    if not isinstance(room, np.ndarray) or room.shape[1:] != known.shape[1:] or len(room) < end:
+        room = np.empty((end + end // 8, *known.shape[1:]), known.dtype)
+        room[: len(known)] = known
+    room[len(known) : end] = added
+    return room[:end]
 
 
-def _sketches(vectors: Array) -> Array:
+def _sketches(vectors: Array) -> tuple[Array, ...]:
     bits = np.zeros((len(vectors), -(-vectors.shape[1] // 64) * 64), dtype=bool)
     bits[:, : vectors.shape[1]] = vectors > 0
-    return np.ascontiguousarray(np.packbits(bits, axis=1).view("u8").T)
+    return tuple(part.copy() for part in np.packbits(bits, axis=1).view("u8").T)
 
 
 def _units(vectors: Array) -> Array:
