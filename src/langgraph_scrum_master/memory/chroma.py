@@ -62,7 +62,7 @@ MARGIN = 300.0
 """Seconds by which the clocks of clients may differ."""
 
 LINKS, LOOKED_AT = 24, 128
-"""Of Chroma's index: more links of a record than by default, so that 98 % of the nearest 20 among 100,000 are found
+"""Of Chroma's index: more links of a record than by default, so that 99 % of the nearest 20 among 100,000 are found
 with few looked at.
 """
 

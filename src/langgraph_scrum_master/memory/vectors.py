@@ -19,7 +19,7 @@ the nearest for sure; of more, with those whose sketches are nearest.
 """
 
 LIKELY = 3_072
-"""Records whose sketches are nearest: among them are 97 % of the nearest 20 of 100,000."""
+"""Records whose sketches are nearest: among them are 98 % of the nearest 20 of 100,000."""
 
 MOST_NUMBERS = 64_000_000
 """Of a kind's vectors together, 250,000 with the static model, up to which they are held, from then on in a byte each;
