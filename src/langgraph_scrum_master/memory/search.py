@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.together import Together
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreements, fair, supported
+from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
@@ -48,10 +49,21 @@ def search(
         return [[] for _ in books]
     asked = Asked(query, ledgers[0] if len(ledgers) == 1 else Together(ledgers), embedder, models=models)
     found = [_candidates(book, asked, kinds, limit) for book in books]
-    agreed = iter(
-        _agreed([(book.ledger, rows) for book, rows in zip(books, found, strict=True) if rows], asked, models)
-    )
-    return [_best(book.ledger, rows, *next(agreed), k) if rows else [] for book, rows in zip(books, found, strict=True)]
+    if not any(found):
+        return [[] for _ in books]
+    agreed, candidates = _agreed([(book.ledger, rows) for book, rows in zip(books, found, strict=True)], asked, models)
+    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
+    ends = np.cumsum([len(rows) for rows in found]).tolist()
+    orders = [
+        (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
+        for rows, end in zip(found, ends, strict=True)
+    ]
+    every = [row for rows in found for row in rows]
+    matches = iter(agreed.matches(total, [i for order in orders for i in order]))
+    return [
+        _ranked(book.ledger, [every[i] for i in order], list(islice(matches, len(order))))
+        for book, order in zip(books, orders, strict=True)
+    ]
 
 
 def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
@@ -71,36 +83,32 @@ def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> 
     return rows + ledger.rows(sorted(further - seen.keys()), list(present))
 
 
-def _best(
-    ledger: Ledger, rows: Sequence[Row], agreed: Agreement, candidates: Candidates, k: int | None
-) -> list[Ranked]:
-    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
-    order = np.argsort(-total, kind="stable")[:k].tolist()
-    return _ranked(ledger, [rows[i] for i in order], agreed.matches(total, order))
-
-
 def compare(
     ledger: Ledger, embedder: Embedder, query: str, rows: Sequence[Row], models: Mapping[str, Embedder]
 ) -> list[Ranked]:
     """These records in their order, each with how like the query it is by itself."""
     if not rows:
         return []
-    ((agreed, _),) = _agreed([(ledger, rows)], Asked(query, ledger, embedder, models=models), models)
+    agreed, _ = _agreed([(ledger, rows)], Asked(query, ledger, embedder, models=models), models)
     return _ranked(ledger, rows, agreed.matches(agreed.total, range(len(rows))))
 
 
 def _agreed(
     found: Sequence[tuple[Ledger, Sequence[Row]]], asked: Asked, models: Mapping[str, Embedder]
-) -> list[tuple[Agreement, Candidates]]:
-    parts = [_compared(ledger, rows, models) for ledger, rows in found]
+) -> tuple[Agreement, Candidates]:
+    """How the records of several ledgers agree with a query, compared all at once."""
+    filled = [(ledger, rows) for ledger, rows in found if rows]
+    by_model = {
+        space: np.concatenate(
+            [ledger.modelled.vectors([row.id for row in rows], space, model) for ledger, rows in filled]
+        )
+        for space, model in models.items()
+    }
+    every = [row.candidate for _, rows in filled for row in rows]
+    places = [place for place, (_, rows) in enumerate(filled) for _ in rows]
+    candidates = Candidates(every, by_model, places)
     spaces = with_models(models) if models else SPACES
-    return list(zip(agreements(asked, parts, spaces), parts, strict=True)) if parts else []
-
-
-def _compared(ledger: Ledger, rows: Sequence[Row], models: Mapping[str, Embedder]) -> Candidates:
-    ids = [row.id for row in rows]
-    by_model = {space: ledger.modelled.vectors(ids, space, model) for space, model in models.items()}
-    return Candidates([row.candidate for row in rows], by_model)
+    return agreement(asked, candidates, spaces, [len(rows) for _, rows in filled]), candidates
 
 
 def _ranked(ledger: Ledger, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:

@@ -92,7 +92,7 @@ class Tally:
 
     def token_rarity(self, tokens: Array) -> Array:
         """How much each of these tokens of the static model counts."""
-        return rarity(self.tokens[tokens] + _prior_tokens()[tokens], self.size)
+        return rarity(self.tokens[tokens] + prior_tokens()[tokens], self.size)
 
     def gram_rarity(self, places: Array) -> Array:
         """How much each of these places for letters in a row counts."""
@@ -129,7 +129,8 @@ def rarity(counts: Array, size: int) -> Array:
 
 
 @cache
-def _prior_tokens() -> Array:
+def prior_tokens() -> Array:
+    """In how many texts each token is taken to stand before any was read: in some if it is a stop word's."""
     model = static_model()
     if model is None:
         return np.zeros(0, dtype="<i4")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from math import exp, log
 from typing import NamedTuple
 
@@ -15,7 +15,6 @@ from langgraph_scrum_master.rank.asked import (
     Candidate,
     Candidates,
     document_vectors,
-    joined,
     meaning_vectors,
     packed_vector,
     units,
@@ -130,38 +129,31 @@ def relevance(
     return agreed.matches(supported(agreed.total, agreed.whole, candidates), range(len(texts)))
 
 
-def agreement(asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES) -> Agreement:
+def agreement(
+    asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
+) -> Agreement:
     """The strengths of all spaces that count, each by its weight, and how much that can be for this query.
 
     At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
+    `sizes` tells how many texts are from each of several places: what stands out does so among those of its place.
     """
-    return agreements(asked, [candidates], spaces)[0]
-
-
-def agreements(asked: Asked, parts: Sequence[Candidates], spaces: Iterable[Space] = SPACES) -> list[Agreement]:
-    """The same for texts of several places, each place by itself, but compared all at once."""
-    counting = [space for space in spaces if space.weight and space.speaks(asked)]
-    every = parts[0] if len(parts) == 1 else joined(parts)
-    strengths = [space.strengths(asked, every) for space in counting]
-    ends = np.cumsum([len(part) for part in parts]).tolist()
-    return [
-        _summed(
-            asked, part, {space: each[end - len(part) : end] for space, each in zip(counting, strengths, strict=True)}
-        )
-        for part, end in zip(parts, ends, strict=True)
-    ]
-
-
-def _summed(asked: Asked, candidates: Candidates, strengths: dict[Space, Array]) -> Agreement:
-    heard = _heard(strengths)
+    strengths = {space: space.strengths(asked, candidates) for space in spaces if space.weight and space.speaks(asked)}
+    sizes = sizes or [len(candidates)]
+    heard = np.repeat([_heard(part) for part in _parts(strengths.get(WORDS), sizes)], sizes)
     total = np.sum(
-        [space.weight * max(heard, space.unheard) * strength for space, strength in strengths.items()], axis=0
+        [space.weight * np.maximum(heard, space.unheard) * strength for space, strength in strengths.items()], axis=0
     )
     if asked.centre is not None and SPACES[0] in strengths:
-        total = total + STANDS_OUT * _ahead(strengths[SPACES[0]])
+        total = total + STANDS_OUT * np.concatenate([_ahead(part) for part in _parts(strengths[SPACES[0]], sizes)])
     if asked.families:
         total = np.where(others(asked, candidates), ANOTHER * total, total)
     return Agreement(total, sum(space.weight for space in strengths), strengths)
+
+
+def _parts(strengths: Array | None, sizes: Sequence[int]) -> list[Array]:
+    if strengths is None:
+        return [np.zeros(0)] * len(sizes)
+    return np.split(strengths, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [strengths]
 
 
 def _ahead(strengths: Array) -> Array:
@@ -170,12 +162,11 @@ def _ahead(strengths: Array) -> Array:
     return np.maximum(0, strengths - second)
 
 
-def _heard(strengths: Mapping[Space, Array]) -> float:
+def _heard(strengths: Array) -> float:
     """From 0 to 1: whether the text that comes nearest to the query's words has any of them to speak of."""
-    if WORDS not in strengths or static_model() is None:
+    if not len(strengths) or static_model() is None:
         return 1.0
-    nearest = float(strengths[WORDS].max(initial=0.0))
-    return min(1.0, max(0.0, (nearest - NO_WORDS) / (WORDED - NO_WORDS)))
+    return min(1.0, max(0.0, (float(strengths.max()) - NO_WORDS) / (WORDED - NO_WORDS)))
 
 
 def supported(own: Array, whole: float, candidates: Candidates) -> Array:
