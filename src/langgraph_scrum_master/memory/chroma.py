@@ -61,10 +61,8 @@ FAILED = "failed"
 MARGIN = 300.0
 """Seconds by which the clocks of clients may differ."""
 
-LINKS, LOOKED_AT = 24, 128
-"""Of Chroma's index: more links of a record than by default, so that 99 % of the nearest 20 among 100,000 are found
-with few looked at.
-"""
+LINKS, LOOKED_AT = 24, 400
+"""Of Chroma's index, which is for more records than are held here: more than by default, or it would miss many."""
 
 MOST_OTHERS = 64
 """Tenants whose memory in one place is kept open."""

@@ -23,18 +23,19 @@ class Database:
             str(path) if path else ":memory:", check_same_thread=False, isolation_level=None, timeout=BUSY
         )
         self.lock = threading.RLock()
+        self._version = 0
         # Whoever lets go of a memory need not close it; at the end of the process others may still be reading.
         finalize(self, self._connection.close).atexit = False
 
-    @property
-    def version(self) -> int:
-        """Changes when another process has written."""
-        return int(self.one("PRAGMA data_version")[0])
+    def look(self) -> int:
+        """Find out whether another process has written: it gives another number then."""
+        self._version = int(self.one("PRAGMA data_version")[0])
+        return self._version
 
     @property
     def change(self) -> tuple[int, int]:
-        """Changes when anybody has written, this connection too."""
-        return self.version, self._connection.total_changes
+        """Changes when anybody has written: this connection, or another process as far as was looked."""
+        return self._version, self._connection.total_changes
 
     def run(self, *statements: str) -> None:
         """Several statements without values."""

@@ -83,6 +83,7 @@ class Ledger:
         self._rows: dict[int, Row] = {}
         self._numbers: dict[tuple[Kind, str], int] = {}
         self._version = -1
+        self._length = 0
         with self._lock:
             # So that what ranking reads of a record stands on one page.
             self._db.execute("PRAGMA page_size = 8192")
@@ -182,7 +183,7 @@ class Ledger:
     def refresh(self) -> None:
         """Read the counts again if another process has written."""
         with self._lock:
-            if self._db.version != self._version:
+            if self._db.look() != self._version:
                 self._load()
 
     def count(self, kind: Kind) -> int:
@@ -371,10 +372,12 @@ class Ledger:
 
     def refuse_other_lengths(self, vectors: Array) -> None:
         """Raise if vectors are not as long as those that are kept."""
-        known = self._db.one("SELECT length(vector) FROM records LIMIT 1")
-        if known is not None and known[0] != len(packed_vector(vectors[0])):
+        if not self._length:
+            known = self._db.one("SELECT length(vector) FROM records LIMIT 1")
+            self._length = known[0] // 2 if known else 0
+        if self._length not in (0, vectors.shape[1]):
             raise EmbeddingError(
-                f"the memory has vectors of {known[0] // 2} numbers, the embedder gives {vectors.shape[1]}: open it "
+                f"the memory has vectors of {self._length} numbers, the embedder gives {vectors.shape[1]}: open it "
                 "with the embedder that it was filled with"
             )
 
@@ -459,7 +462,7 @@ class Ledger:
             self._db.execute("BEGIN IMMEDIATE")
             self._waiting: dict[str, int] = {}
             self._lost: set[int] = set()
-            self._rows, self._numbers = {}, {}
+            self._rows, self._numbers, self._length = {}, {}, 0
             try:
                 self.refresh()
                 yield
@@ -470,7 +473,7 @@ class Ledger:
             self._db.execute("COMMIT")
 
     def _load(self) -> None:
-        self.tally, self._kinds, self._rows, self._numbers = Tally(), {}, {}, {}
+        self.tally, self._kinds, self._rows, self._numbers, self._length = Tally(), {}, {}, {}, 0
         for name, value in self._db.execute("SELECT name, value FROM tally"):
             if name in ("complete", "embedder"):
                 continue
@@ -484,7 +487,7 @@ class Ledger:
                     setattr(self.tally, name, counts)
             else:
                 setattr(self.tally, name, int(value))
-        self._version = self._db.version
+        self._version = self._db.look()
 
     def _save(self) -> None:
         values = {

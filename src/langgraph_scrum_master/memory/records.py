@@ -41,8 +41,11 @@ SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern", "session")
 CANDIDATES = 100
 """How many of the nearest of each kind are ranked."""
 
-FEW = 25
-"""How many of the nearest are ranked where it must be quick: 20 of them hold what 20 of a hundred would."""
+FEW = 20
+"""How many of the nearest are ranked at least where it must be quick: the best ten of them are those of a hundred, but
+for one in two hundred.
+"""
+
 EVERY = 10_000
 """How many are ranked where a filter may leave few of them."""
 

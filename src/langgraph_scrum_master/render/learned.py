@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph_scrum_master.learned import CodeUnit, Commit, ContextItem, Experience, Shown, Value
 from langgraph_scrum_master.memories import MemoryResult
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import as_data, one_line
 
 SHOWN_FILES = 5
 """Files of a commit that are named."""
@@ -194,4 +194,4 @@ def assembled(title: str, sections: Mapping[str, Sequence[ContextItem]], footer:
 
 def _line(text: Any) -> str:
     """The text on one line: it cannot look like a heading, nor end a block."""
-    return " ".join(as_data(str(text)).split()).lstrip("#>")
+    return one_line(str(text)).lstrip("#>")

@@ -23,8 +23,7 @@ _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
 
 def as_data(text: str) -> str:
     """The text without invisible characters, and with whatever would open or close our frame made harmless."""
-    # As most texts are, and quickly told.
-    if text.isascii() and text.isprintable() and "<" not in text and "[" not in text:
+    if _harmless(text):
         return text
     visible = _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     framed = _OPENING.sub(lambda m: "&lt;" if _names_our_frame(visible[m.end() : m.end() + _REACH]) else m[0], visible)
@@ -39,7 +38,14 @@ def _names_our_frame(following: str) -> bool:
 
 def one_line(text: str) -> str:
     """The text as data on one line."""
+    if _harmless(text) and "  " not in text:
+        return text.strip()
     return " ".join(as_data(text).split())
+
+
+def _harmless(text: str) -> bool:
+    """Whether the text surely is data as it stands: as most texts are, and quickly told."""
+    return text.isascii() and text.isprintable() and "<" not in text and "[" not in text
 
 
 def line_start(text: str) -> str:
