@@ -186,8 +186,8 @@ def postgres(postgres_uri: str) -> Iterator[BaseStore]:
     """A store in a PostgreSQL of our own, with pgvector."""
     from langgraph.store.postgres import PostgresStore
 
-    # So that the index looks on until it has found enough of the namespace that is asked for.
-    scan = "&options=-c%20hnsw.iterative_scan%3Drelaxed_order"
+    # So that the index looks on until it has found enough of the namespace that is asked for, and widely enough.
+    scan = "&options=-c%20hnsw.iterative_scan%3Drelaxed_order%20-c%20hnsw.ef_search%3D400"
     with PostgresStore.from_conn_string(postgres_uri + scan, index=INDEX) as store:
         store.setup()
         yield store
