@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -216,6 +217,39 @@ async def test_a_damaged_shelf_on_the_disk_takes_no_other_along(tmp_path: Path) 
 
     assert set(context.sources_used) == {"memory", "code"}
     assert [(failure.source, failure.late) for failure in context.failures] == [("commits", False)]
+
+
+class Slow:
+    """A model that takes its time for a query."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[1.0, len(text) / 100, 0.5] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        self.asked += 1
+        time.sleep(0.6)
+        return self.embed_documents([text])[0]
+
+
+@pytest.mark.parametrize(("deadline", "late"), [(10.0, []), (0.2, ["memories", "code"])])
+async def test_a_slow_model_is_asked_once_and_the_deadline_holds(deadline: float, late: list[str]) -> None:
+    model = Slow()
+    memory = ChromaMemory(embedder=model)
+    await memory.store_many([LIMIT])
+    await memory.beside("code").store_many([unit.kept() for unit in UNITS])
+    started = time.monotonic()
+
+    assembler = ContextAssembler(Searcher(memory), deadline=deadline, min_relevance=0)
+    context = await assembler.assemble_context("price cache", ["memories", "code"])
+
+    assert [failure.source for failure in context.failures if failure.late] == late
+    assert bool(context.items) == (not late)
+    assert time.monotonic() - started < deadline + 0.5
+    await asyncio.sleep(0.7 if late else 0)
+    assert model.asked == 1
 
 
 class Elsewhere:

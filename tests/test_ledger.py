@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -682,3 +683,36 @@ async def test_an_upgrade_that_fails_forgets_no_unfinished_write(tmp_path: Path)
     found = await ChromaMemory(tmp_path).search_similar("Where are the idempotency keys?")
 
     assert [result.key for result in found] == ["keys", "queue"]
+
+
+async def test_what_another_writes_while_the_counts_are_read_is_counted_too(tmp_path: Path) -> None:
+    memory, other = ChromaMemory(tmp_path), ChromaMemory(tmp_path)
+    await memory.store_embedding("one", "The first text.", {})
+    await other.store_embedding("two", "The second text.", {})
+    book = memory._book
+    execute, between = book._db.execute, ["three"]
+
+    def interrupted(query: str, values: Sequence[Any] = ()) -> list[Any]:
+        rows = execute(query, values)
+        if query.startswith("SELECT name, value FROM tally") and between:
+            asyncio.run(ChromaMemory(tmp_path).store_embedding(between.pop(), "The third text.", {}))
+        return rows
+
+    book._db.execute = interrupted  # type: ignore[method-assign]
+    await asyncio.to_thread(book.refresh)
+    book._db.execute = execute  # type: ignore[method-assign]
+    await memory.store_embedding("four", "The fourth text.", {})
+
+    assert book.count("memory") == ChromaMemory(tmp_path)._book.count("memory") == 4
+
+
+async def test_a_key_that_is_forgotten_twice_at_once_is_forgotten() -> None:
+    memory = ChromaMemory()
+    await memory.store_embedding("keys", KEYS, {})
+    await memory.store_embedding("queue", QUEUE, {})
+
+    await memory.forget("keys", "queue", "keys")
+    await memory.store_embedding("queue", QUEUE, {})
+
+    assert [result.key for result in await memory.search_similar("Where do refunds go?")] == ["queue"]
+    assert (await memory.check()).sound

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Sequence
+from pydoc_data.topics import topics
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from langgraph_scrum_master.memories import Match
+from langgraph_scrum_master.rank import kinship
 from langgraph_scrum_master.rank.asked import Asked, Candidate, Candidates, document_vectors, packed_vector
 from langgraph_scrum_master.rank.corpus import Texts
 from langgraph_scrum_master.rank.embedders import embedder_for
@@ -158,3 +164,19 @@ def test_products_are_right_and_made_in_the_thread_that_asks_for_them() -> None:
     np.testing.assert_allclose(cosines(others, rows[0]), others @ rows[0], rtol=1e-4)
     assert table(rows[:0], others).shape == (0, 3000)
     assert all_threads < 1.5 * own + 0.02
+
+
+def test_what_was_compared_before_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = sorted({word for name in topics for word in re.findall(r"[a-z]{4,}", topics[name].lower())})
+    random = Random(3)
+
+    def after(before: Sequence[str]) -> list[Match]:
+        monkeypatch.setattr(kinship, "_current", known := kinship.Kinship())
+        known.numbers(before)
+        return relevance(query, texts, embedder_for("static"))
+
+    for _ in range(400):
+        texts = [" ".join(random.sample(words, random.randint(2, 12))) for _ in range(random.randint(1, 6))]
+        query, others = " ".join(random.sample(words, random.randint(1, 6))), " ".join(texts).split()
+        random.shuffle(others)
+        assert after(()) == after(others[: len(others) // 2])

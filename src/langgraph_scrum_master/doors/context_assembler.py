@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -114,10 +114,14 @@ class ContextAssembler:
         refuse_bad(query, limit=limit, max_tokens=max_tokens)
         types = _known(context_types)
         searches = {name: self._search(name, query, limit) for name in WEIGHTS if name in types}
+        until = asyncio.get_running_loop().time() + self._deadline
         # Who brings a searcher of their own need not have that.
         at_once = getattr(self._searcher, "asked_before", lambda *_: nullcontext())
-        async with at_once(query, list(searches), limit, self._deadline / 2):
-            found, failures = await self._asked(searches)
+        try:
+            async with at_once(query, list(searches), limit, self._deadline):
+                found, failures = await self._asked(searches, until)
+        except TimeoutError:
+            found, failures = {}, self._late(searches)
         by_section = {SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
         weights = {SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
         made = await off_loop(self._fitted, "Context", by_section, weights, max_tokens, _total)
@@ -131,7 +135,8 @@ class ContextAssembler:
         if strategy is not None:
             one_of("strategy", strategy, Strategy)
         refuse_bad(domain, limit=limit, max_tokens=max_tokens)
-        found, failures = await self._asked(self._premortem(domain, strategy, limit))
+        until = asyncio.get_running_loop().time() + self._deadline
+        found, failures = await self._asked(self._premortem(domain, strategy, limit), until)
         shown = _each_once(found)
         title = f"Premortem: {domain}{f' with {strategy}' if strategy else ''}"
         made = await off_loop(self._fitted, title, shown, dict.fromkeys(shown, 1), max_tokens, _based_on, "hard")
@@ -209,7 +214,7 @@ class ContextAssembler:
         }
 
     async def _asked(
-        self, searches: Mapping[str, Search]
+        self, searches: Mapping[str, Search], until: float
     ) -> tuple[dict[str, list[ContextItem]], tuple[SourceFailure, ...]]:
         """What all of them found, asked nearly at once; one that fails or is late is told, and the others go on."""
         tasks: dict[str, asyncio.Future[list[ContextItem]]] = {}
@@ -220,7 +225,8 @@ class ContextAssembler:
                 # Searches that compute would get in each other's way; those that wait for a server do not.
                 if not tasks[name].done():
                     await asyncio.wait([tasks[name]], timeout=PATIENCE)
-            done, _ = await asyncio.wait(tasks.values(), timeout=self._deadline)
+            left = max(0.0, until - asyncio.get_running_loop().time())
+            done, _ = await asyncio.wait(tasks.values(), timeout=left)
         finally:
             for task in tasks.values():
                 task.cancel()
@@ -229,11 +235,17 @@ class ContextAssembler:
             for name, task in tasks.items()
             if (why := why_failed(task, task in done, self._deadline))
         }
-        for failure in failures.values():
-            logger.warning("source.failed", source=failure.source, error=failure.error)
+        _log(failures.values())
         found = {name: task.result() for name, task in tasks.items() if name not in failures}
         ranked = {name: sorted(items, key=lambda item: -item.rank) for name, items in found.items()}
         return ranked, tuple(failures.values())
+
+    def _late(self, names: Iterable[str]) -> tuple[SourceFailure, ...]:
+        """That none of these answered in time."""
+        why = f"late: no answer within {self._deadline:g} s"
+        failures = tuple(SourceFailure(source=name, error=why, late=True) for name in names)
+        _log(failures)
+        return failures
 
     def _fitted(
         self,
@@ -288,6 +300,11 @@ class ContextAssembler:
             budget_exceeded=tokens > max_tokens,
             truncated_items=sum(item.truncated for item in items),
         )
+
+
+def _log(failures: Iterable[SourceFailure]) -> None:
+    for failure in failures:
+        logger.warning("source.failed", source=failure.source, error=failure.error)
 
 
 def _first(items: Sequence[ContextItem], max_tokens: int, count: TokenCounter) -> list[ContextItem]:

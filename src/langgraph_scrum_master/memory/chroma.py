@@ -152,7 +152,7 @@ class ChromaMemory(RecordMemory):
 
     async def drop(self, kind: Kind, keys: Sequence[str]) -> None:
         """Let go of the records with these keys."""
-        await self._off_loop(self._delete, kind, [well_formed(key) for key in keys])
+        await self._off_loop(self._delete, kind, list(dict.fromkeys(well_formed(key) for key in keys)))
 
     async def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None = None) -> list[Ranked]:
         """The records of these kinds that serve the query best, of the nearest by vectors and by words."""
@@ -161,14 +161,17 @@ class ChromaMemory(RecordMemory):
     async def ranked_at_once(
         self, memories: Sequence[RecordMemory], query: str, limit: int, k: int
     ) -> Mapping[RecordMemory, list[Ranked]]:
-        """What each of these, all in this place, would rank best, compared all at once."""
+        """What each of these, all in this place, ranks best by what is rare in all of them, compared all at once."""
         found = await self._off_loop(self._search_beside, memories, SEARCHED, query, limit, k)
         return dict(zip(memories, found, strict=True))
 
     async def search_by_words(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The same as `search_similar` for a query that cannot be embedded: what needs no vector of it answers."""
-        found = await self._off_loop(self._search_beside, [self], SEARCHED, well_formed(query), CANDIDATES, k, False)
-        return [result_of(*ranked) for ranked in found[0]]
+        if not query.strip():
+            return []
+        wanted = (SEARCHED, well_formed(query), CANDIDATES, max(0, k), False)
+        (found,) = await self._off_loop(self._search_beside, [self], *wanted)
+        return [result_of(*ranked) for ranked in found]
 
     async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         """The newest records of the session, or made since, newest first, compared with the query."""

@@ -291,7 +291,9 @@ class Ledger:
 
     def nearest(self, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
         """The numbers of the records of a kind whose vectors are nearest, with their cosines."""
-        return self._vectors.nearest(kind, self.count(kind), vector, limit)
+        with self._lock:
+            held = self._vectors.up_to_date(kind, self.count(kind), len(vector))
+        return held.nearest(vector, limit) if held else []
 
     def neighbours(self, places: Sequence[tuple[str, int]]) -> list[int]:
         """The records at these places of their sessions."""
@@ -473,21 +475,24 @@ class Ledger:
             self._db.execute("COMMIT")
 
     def _load(self) -> None:
-        self.tally, self._kinds, self._rows, self._numbers, self._length = Tally(), {}, {}, {}, 0
+        # Looked at first: what is written while it is read is read again the next time.
+        version, tally, kinds = self._db.look(), Tally(), {}
         for name, value in self._db.execute("SELECT name, value FROM tally"):
             if name in ("complete", "embedder"):
                 continue
             if name == "kinds":
-                self._kinds = json.loads(value)
+                kinds = json.loads(value)
             elif name == "vectors":
-                self.tally.vectors = np.frombuffer(value, dtype="<f8")
+                tally.vectors = np.frombuffer(value, dtype="<f8")
             elif name in ("tokens", "grams"):
                 counts = np.frombuffer(value, dtype="<i4").copy()
-                if len(counts) == len(getattr(self.tally, name)):
-                    setattr(self.tally, name, counts)
+                if len(counts) == len(getattr(tally, name)):
+                    setattr(tally, name, counts)
             else:
-                setattr(self.tally, name, int(value))
-        self._version = self._db.look()
+                setattr(tally, name, int(value))
+        # At the end, for others may be counting on it meanwhile.
+        self.tally, self._kinds, self._version = tally, kinds, version
+        self._rows, self._numbers, self._length = {}, {}, 0
 
     def _save(self) -> None:
         values = {

@@ -19,6 +19,9 @@ MOST_POSTINGS = 250
 ENOUGH_POSTINGS = 750
 """Rows after which the less rare words of a query are left out."""
 
+MOST_COUNTED = 100_000
+"""Words of which is kept how common they are."""
+
 MOST_HELD = 4_096
 """Words whose rows are kept at hand, until somebody writes."""
 
@@ -66,6 +69,8 @@ class Lexicon:
         """In how many texts each term stands."""
         with self._db.lock:
             self._refresh()
+            if len(self._counts) > MOST_COUNTED:
+                self._counts.clear()
             if new := [term for term in terms if term not in self._counts]:
                 found = dict(self._db.among("SELECT number, texts FROM terms WHERE number IN ({})", new))
                 self._counts.update((term, found.get(term, 0)) for term in new)
@@ -92,7 +97,8 @@ class Lexicon:
 
         `kinds` are those that count; None if all do.
         """
-        self._refresh()
+        with self._db.lock:
+            self._refresh()
         found: list[Array] = []
         order = np.argsort(-weights, kind="stable")
         for i in order.tolist():

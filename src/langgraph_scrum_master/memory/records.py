@@ -166,19 +166,20 @@ class RecordMemory(ABC):
         """The same where many memories are asked at once: few more are ranked than are wanted."""
         known = _asked_before.get({}).get((self, query, k))
         if known is not None:
-            return known
+            return list(known)
         return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), max(0, k))]
 
     @asynccontextmanager
     async def asked_before(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
-        """Ask the memories beside all at once, if that takes not too long: `search_quickly` then has the answer here.
+        """Ask the memories beside all at once; as long as this is open, `search_quickly` has their answers.
 
-        One that cannot be asked so, or not now, answers for itself.
+        What is rare is what is rare in all of them. Where they cannot be asked so, each answers for itself; raises
+        `TimeoutError` if that takes too long.
         """
         memories = [self.beside(name) if name else self for name in names]
         known: dict[tuple[RecordMemory, str, int], list[MemoryResult]] = {}
-        with suppress(ScrumMasterError, TimeoutError):
-            asked = self.ranked_at_once(memories, well_formed(query), max(k, FEW), k)
+        with suppress(ScrumMasterError):
+            asked = self.ranked_at_once(memories, well_formed(query), max(k, FEW), max(0, k))
             for memory, found in (await asyncio.wait_for(asked, patience)).items():
                 known[memory, query, k] = [result_of(*ranked) for ranked in found]
         token = _asked_before.set(known)
@@ -190,7 +191,7 @@ class RecordMemory(ABC):
     async def ranked_at_once(
         self, memories: Sequence[RecordMemory], query: str, limit: int, k: int
     ) -> Mapping[RecordMemory, list[Ranked]]:
-        """What each of these would rank best, where one search of all costs less than one each; else nothing."""
+        """What each of these ranks best, where one search of all costs less than one each; else nothing."""
         return {}
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.products import cosines
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
@@ -17,7 +18,7 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     if not whole:
         return np.zeros(len(candidates), dtype="float32")
     length = 0.25 + 0.75 * np.sqrt(np.maximum(1, candidates.filled) / max(1.0, asked.corpus.mean_grams))
-    return np.clip(candidates.fills(places) @ weights / whole / length, 0, 1)
+    return np.clip(cosines(candidates.fills(places).astype("float32"), weights) / whole / length, 0, 1)
 
 
 SPACE = Space(

@@ -24,12 +24,24 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     if not wanted or not len(candidates.terms.flat):
         return np.zeros(len(candidates), dtype="float32")
     known, flat = kinship(), candidates.terms.flat
-    different, place = distinct(asked.corpus.kin(flat, known), len(known))
+    different, place = _as_they_come(*distinct(asked.corpus.kin(flat, known), len(known)))
     near = table(known.vectors(known.numbers(list(asked_words.values()))), known.vectors(different))
     likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), np.float32(0))
     each = likeness.take(place, axis=1)
     each[np.array(wanted, dtype=flat.dtype)[:, None] == flat] = 1.0
     return cosines(candidates.terms.best(each).T, weights) / weights.sum()
+
+
+def _as_they_come(different: Array, place: Array) -> tuple[Array, Array]:
+    """The same in the order of the texts, for products are rounded by where they stand, and numbers tell what was asked
+    before.
+    """
+    first = np.zeros(len(different), dtype="int64")
+    first[place[::-1]] = np.arange(len(place))[::-1]
+    order = np.argsort(first)
+    now = np.empty_like(order)
+    now[order] = np.arange(len(order))
+    return different[order], now[place]
 
 
 SPACE = Space(name="E13 keywords", category="semantic", agrees=0.43, diverges=0.19, strengths=strengths, unheard=0.25)
