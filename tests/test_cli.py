@@ -286,8 +286,20 @@ def test_a_call_that_cannot_be_is_noticed() -> None:
         _too_much("memory check --repare")
 
 
-def test_every_command_shows_how_it_is_called_and_the_first_help_where_to_start() -> None:
-    assert set(COMMANDS) - set(EXAMPLES) == {"version"}
+def test_every_command_shows_how_it_is_called() -> None:
+    for path, command in _leaves(get_command(app)):
+        shown = [line.partition("   #")[0] for line in (command.epilog or "").splitlines()]
+
+        assert shown[:1] == ["For example:"], path
+        assert shown[1:], path
+        assert {call.startswith(f"scrum-master {path}") for call in shown[1:]} == {True}, path
+
+
+def test_examples_are_of_commands_that_there_are() -> None:
+    assert [path for path in EXAMPLES if path and _named(*path.split())[1]] == []
+
+
+def test_the_first_help_shows_where_to_start() -> None:
     assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
 
 
