@@ -61,7 +61,7 @@ class Commands(Mapping[str, Any]):
 
 
 def _helpful(command: Any, path: str) -> Any:
-    """The command, and those below it, with calls to copy, and help that fills the line: typer breaks it as the source."""
+    """The command, and those below it, with calls to copy, and with help that fills the line as typer does not."""
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
     command.epilog = below(path)
     for name, each in getattr(command, "commands", {}).items():
