@@ -41,3 +41,9 @@ async def make_graph() -> Any:
     memory = StoreMemory(InMemoryStore())
     await memory.store_decision(Decision(id="D-7", agent_type="architect", context=DECIDED))
     return build(ScrumMaster(memory=memory))
+
+
+if __name__ == "__main__":
+    from played import play
+
+    play(make_graph, TASK)

@@ -149,3 +149,9 @@ async def make_graph() -> CompiledStateGraph[TeamState, None, TeamState, TeamSta
     if not _filled:
         _filled.append(await asyncio.to_thread(lambda: asyncio.run(remember(ChromaMemory()))))
     return build(scrum_master(_filled[0])).compile()
+
+
+if __name__ == "__main__":
+    from played import play
+
+    play(make_graph, TASK)

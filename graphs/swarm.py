@@ -62,3 +62,9 @@ async def make_graph() -> Any:
     memory = StoreMemory(InMemoryStore())
     await memory.store_decision(Decision(id="D-9", agent_type="pm", context=DECIDED))
     return build(ScrumMaster(memory=memory)).compile()
+
+
+if __name__ == "__main__":
+    from played import play
+
+    play(make_graph, TASK)

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
 from langgraph_scrum_master.errors import ScrumMasterError
+from pages import PAGES
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -248,8 +250,56 @@ def test_what_the_help_shows_can_be_called(call: str) -> None:
     command.make_context(command.name, rest)
 
 
-def test_every_command_shows_how_it_is_called_and_the_first_help_where_to_start() -> None:
-    assert set(COMMANDS) - set(EXAMPLES) == {"version"}
+def _calls_in(text: str) -> Iterator[str]:
+    """What the prose of a page has one call, a call for each of the commands of `a | b`."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    for call in re.findall(r"`scrum-master ([^`]+)`", prose):
+        if several := re.search(r"[\w-]+(?: \\?\| [\w-]+)+", call):
+            yield from (call.replace(several[0], name) for name in re.split(r" \\?\| ", several[0]))
+        else:
+            yield call
+
+
+def _too_much(call: str) -> list[str]:
+    """What the command of a call does not take; an option that it does not have is an error."""
+    command, rest = _named(*(word for word in shlex.split(call) if word != "…"))
+    left: list[str] = command.make_parser(typer.Context(command)).parse_args(rest)[1]
+    return left
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_prose_of_a_page_has_one_call_can_be_called(page: Path) -> None:
+    calls = set(_calls_in(page.read_text(encoding="utf-8")))
+
+    assert {call: left for call in calls if (left := _too_much(call))} == {}
+
+
+def test_a_call_that_cannot_be_is_noticed() -> None:
+    assert list(_calls_in("`scrum-master index code \\| docs X`, `scrum-master run`")) == [
+        "index code X",
+        "index docs X",
+        "run",
+    ]
+    assert _too_much("memory check FOLDER") == ["FOLDER"]
+    assert _too_much("memory chekc --repair") == ["chekc", "--repair"]
+    with pytest.raises(Exception, match="No such option: --repare"):
+        _too_much("memory check --repare")
+
+
+def test_every_command_shows_how_it_is_called() -> None:
+    for path, command in _leaves(get_command(app)):
+        shown = [line.partition("   #")[0] for line in (command.epilog or "").splitlines()]
+
+        assert shown[:1] == ["For example:"], path
+        assert shown[1:], path
+        assert {call.startswith(f"scrum-master {path}") for call in shown[1:]} == {True}, path
+
+
+def test_examples_are_of_commands_that_there_are() -> None:
+    assert [path for path in EXAMPLES if path and _named(*path.split())[1]] == []
+
+
+def test_the_first_help_shows_where_to_start() -> None:
     assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from figures import head, missed, section
 from pages import PAGES, ROOT, UnrunError, blocks, problems, steps
 from projects import commit, new_repository
 
 NOT_RUN = {
     ("README.md", "make run"): "`make newcomer` runs it, as the gate does, and `make test` runs this",
     ("ARCHITECTURE.md", "state ─▶"): "a drawing",
-    ("figures.md", ""): "what `make figures` wrote, in a quarter of an hour",
 }
 """How blocks and commands begin that cannot run here, by page, and why."""
 if find_spec("hyperon") is None:
@@ -191,3 +191,36 @@ def test_code_that_nothing_would_run_is_refused(text: str, tmp_path: Path) -> No
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    ("line", "is_missed"),
+    [
+        ("a search: 6.9 ms against 4.2 ms: 1.63 x (CPU 6.9 against 4.2 ms: 1.65 x) (bar: 2 x)", False),
+        ("a search: 9.3 ms against 3.7 ms: 2.48 x (CPU 9.3 against 3.7 ms: 2.51 x) (bar: 2 x)", True),
+        ("without a checkpointer: 1.15 x (bar: 1.15 x)", False),
+        ("hook: 2001 ms, of computing 928 ms, 10.1 x `import typer` (bar: 2000 ms)", True),
+        ("memory of one assembly: 0.8 MB (bar: 50 MB)", False),
+        ("indexing again: 0.5 s against 7.4 s, 1/15 (bar: 1/20)", True),
+        ("duplicates: 60.0 ms, 1/543 of difflib (bar: 50 ms or 1/20)", False),
+        ("duplicates: 60.0 ms, 1/10 of difflib (bar: 50 ms or 1/20)", True),
+        ("paraphrases: 0.44 come first (0.44 of 64; bar: 0.40), 0.30 in one memory", False),
+        ("paraphrases: 0.39 come first (0.44 of 64; bar: 0.40), 0.30 in one memory", True),
+        ("no bar: 2.6 s, then 0.19 s", False),
+    ],
+)
+def test_a_figure_that_misses_its_bar_is_marked(line: str, is_missed: bool) -> None:
+    script = ROOT / "benchmarks" / "bench_import.py"
+
+    assert missed(line) == is_missed
+    assert section(script, [line]).endswith(f"\n\n- {line} **missed**" if is_missed else f"\n\n- {line}")
+
+
+def test_the_page_of_figures_is_as_it_is_written_now() -> None:
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    day, python, cores = re.findall(r"on (\S+), with Python (\S+) on a machine with (\d+) cores", page)[0]
+    scripts = sorted((ROOT / "benchmarks").glob("bench_*.py"))
+    printed = [re.findall(r"^- (.*?)(?: \*\*missed\*\*)?$", part, re.M) for part in page.split("\n## ")[1:]]
+
+    parts = [section(script, lines) for script, lines in zip(scripts, printed, strict=True)]
+    assert page == "\n\n".join([head(day, python, int(cores)), *parts]) + "\n"

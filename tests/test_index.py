@@ -198,7 +198,7 @@ async def test_what_cannot_be_read_is_named_and_the_rest_is_kept(
         "broken.ts": "cannot be parsed: syntax error in line 1",
         "huge.py": "larger than 1,000,000 bytes",
         "latin.py": "not UTF-8",
-        "ship/depot.go": "go needs: pip install 'langgraph-scrum-master[code]'",
+        "ship/depot.go": "go needs: pip install '.[code]' in a clone of langgraph-scrum-master",
     }
     assert report.written == UNITS - 4
 

@@ -274,4 +274,5 @@ def test_without_the_extra_it_says_how_to_install_it() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "scrum-master: the server needs the extra 'mcp': pip install 'langgraph-scrum-master[mcp]'\n"
+    needed = "pip install '.[mcp]' in a clone of langgraph-scrum-master"
+    assert done.stderr == f"scrum-master: the server needs the extra 'mcp': {needed}\n"

@@ -69,7 +69,7 @@ def test_a_name_that_needs_an_extra_says_which() -> None:
         "import sys; sys.modules['langchain'] = None\nfrom langgraph_scrum_master import ScrumMasterMiddleware"
     )
 
-    assert "needs 'langchain': install langgraph-scrum-master[agents]" in done.stderr
+    assert "needs 'langchain': pip install '.[agents]' in a clone of langgraph-scrum-master" in done.stderr
 
 
 def test_processes_that_tests_start_have_no_network() -> None:

@@ -185,6 +185,16 @@ def test_a_bad_context_is_refused_when_it_is_made() -> None:
         ScrumMasterContext(max_context_tokens=0)
 
 
+def test_a_bad_context_is_refused_when_a_run_gives_it_as_a_dict() -> None:
+    builder = StateGraph(State, context_schema=ScrumMasterContext)
+    builder.add_node(ScrumMaster().node)
+    builder.add_edge(START, "scrum_master")
+    graph: Any = builder.compile()
+
+    with pytest.raises(ConfigError, match="namespace must be a non-empty text, got 7"):
+        graph.invoke({"messages": [says("dev", QUESTION)]}, context={"namespace": 7})
+
+
 class Shared(StoreMemory):
     """A memory that gives everybody the same."""
 

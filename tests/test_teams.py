@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -14,11 +17,13 @@ from langgraph_supervisor import create_supervisor
 
 import create_agent as alone
 import deep_agent
+import delivery_team
 import supervisor
 import swarm
 from builders import DECISION, QUESTION, Given, a_context, calls
 from langgraph_scrum_master import GraphError, InjectionConfig, ScrumMaster, checkpoint_serde, request_context
 from langgraph_scrum_master.testing import ScriptedChatModel
+from played import play
 
 pytestmark = pytest.mark.filterwarnings("ignore:create_react_agent has been moved")
 
@@ -60,6 +65,24 @@ async def test_with_it_the_team_gets_the_context_and_goes_on(graph: ModuleType, 
 
     assert end["messages"][-1].text == GRAPHS[graph]
     assert end["injection_result"].injected
+
+
+@pytest.mark.slow
+def test_a_team_that_is_run_as_a_script_prints_its_conversation() -> None:
+    done = subprocess.run([sys.executable, str(swarm.__file__)], capture_output=True, text=True, check=True)
+
+    said = [line for line in done.stdout.splitlines() if "context.injected" not in line]
+    assert said[0] == f"human: {swarm.TASK}"
+    assert said[1].endswith("[calls transfer_to_clerk]")
+    assert said[-1] == f"clerk: {GRAPHS[swarm]}"
+
+
+@pytest.mark.parametrize("graph", [*GRAPHS, delivery_team], ids=lambda graph: graph.__name__)
+def test_every_team_can_be_run_as_a_script(graph: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    play(graph.make_graph, graph.TASK)
+
+    assert GRAPHS.get(graph, "Gate passed") in capsys.readouterr().out.splitlines()[-1]
+    assert inspect.getsource(graph).endswith("    play(make_graph, TASK)\n")
 
 
 @pytest.mark.checkpoint

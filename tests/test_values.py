@@ -183,7 +183,7 @@ async def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.M
     memory = await experienced()
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
 
-    with pytest.raises(ConfigError, match=r"pip install 'langgraph-scrum-master\[values\]'"):
+    with pytest.raises(ConfigError, match=r"pip install '\.\[values\]' in a clone"):
         await index_values(memory)
 
 

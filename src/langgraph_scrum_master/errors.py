@@ -66,6 +66,11 @@ class ScrumMasterWarning(UserWarning):
     """Something works, but probably not as meant."""
 
 
+def how_to_get(extra: str) -> str:
+    """What installs an extra of this package, as it stands at the end of an error."""
+    return f"pip install '.[{extra}]' in a clone of langgraph-scrum-master"
+
+
 def with_article(kind: type) -> str:
     """A type's name as it stands in a sentence: an AgentPersonality, a UserPreferences."""
     return f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"

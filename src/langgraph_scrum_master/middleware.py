@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 
 from langgraph_scrum_master.blocking import wait_for
 from langgraph_scrum_master.doors.prompt_assembler import MAX_TOKENS, PromptAssembler, checked_tokens
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.observe.session import thread_of
 from langgraph_scrum_master.reader import Reader
 from langgraph_scrum_master.scrum_master import ScrumMaster
@@ -23,7 +23,7 @@ from langgraph_scrum_master.tools import request_context
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config
 except ModuleNotFoundError:
-    raise ConfigError("the middleware needs 'langchain': install langgraph-scrum-master[agents]") from None
+    raise ConfigError(f"the middleware needs 'langchain': {how_to_get('agents')}") from None
 
 ASKED = frozenset(("clarification_requested", "explicit_flag"))
 """The gaps with which an agent may end its turn: it asks, or says what it lacks."""

@@ -51,9 +51,7 @@ class Commands(Mapping[str, Any]):
             holder.add_typer(made, name=name)
         else:
             holder.command(name)(made)
-        command = _flowing(get_group(holder).commands[name])
-        command.epilog = below(name)
-        return command
+        return _helpful(get_group(holder).commands[name], name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -62,11 +60,12 @@ class Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-def _flowing(command: Any) -> Any:
-    """The command, and those below it, with help that fills the line: typer breaks it where the source does."""
+def _helpful(command: Any, path: str) -> Any:
+    """The command, and those below it, with calls to copy, and with help that fills the line as typer does not."""
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
-    for each in getattr(command, "commands", {}).values():
-        _flowing(each)
+    command.epilog = below(path)
+    for name, each in getattr(command, "commands", {}).items():
+        _helpful(each, f"{path} {name}")
     return command
 
 

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import Embedder, Folder, Namespace
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, how_to_get
 
 
 def mcp(folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static") -> None:
@@ -14,7 +14,7 @@ def mcp(folder: Folder, namespace: Namespace = "default", embedder: Embedder = "
     try:
         from langgraph_scrum_master.doors.mcp_server import mcp_server
     except ModuleNotFoundError as error:
-        raise ConfigError("the server needs the extra 'mcp': pip install 'langgraph-scrum-master[mcp]'") from error
+        raise ConfigError(f"the server needs the extra 'mcp': {how_to_get('mcp')}") from error
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     log_to_stderr()

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.errors import ConfigError, DecodeError, how_to_get
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.record.turns import TurnRecords
@@ -78,7 +78,7 @@ def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
     try:
         from langgraph.store.sqlite import SqliteStore
     except ImportError as error:
-        raise ConfigError(f"{error}: install langgraph-scrum-master[records]") from error
+        raise ConfigError(f"{error}: {how_to_get('records')}") from error
     from langgraph_scrum_master.record.turns import TurnRecords
 
     uri = f"{file.absolute().as_uri()}?mode=ro"

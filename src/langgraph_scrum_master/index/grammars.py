@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from langgraph_scrum_master.errors import how_to_get
 from langgraph_scrum_master.index.files import LeftOut
 from langgraph_scrum_master.learned import CodeUnit
 
@@ -182,7 +183,7 @@ def _parsed(grammar: Grammar, source: bytes) -> Tree:
 
         language = Language(getattr(import_module(grammar.package), grammar.entry)())
     except ImportError as error:
-        raise LeftOut(f"{grammar.language} needs: pip install 'langgraph-scrum-master[code]'") from error
+        raise LeftOut(f"{grammar.language} needs: {how_to_get('code')}") from error
     return Parser(language).parse(source)
 
 

