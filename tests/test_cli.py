@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
 from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.record.files import state_in
 
 ROOT = Path(__file__).parents[1]
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
@@ -93,7 +94,7 @@ def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
 
 
 def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
-    done = scrum_master("detect", "-", given="{}")
+    done = scrum_master("detect", "-", given='{"messages": []}')
 
     assert (done.returncode, done.stdout) == (0, "No gap: nobody lacks context.\n")
 
@@ -104,7 +105,7 @@ def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
         (None, "cannot read"),
         ("{broken", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("7", "must hold a JSON object (a state) or array (messages), got 7"),
+        ("7", "must hold a snapshot, a state (with `messages` or another key that is read), or messages"),
     ],
 )
 def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content: str | None, told: str) -> None:
@@ -118,6 +119,49 @@ def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content
     assert done.stderr.startswith("scrum-master: ")
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+ASKED = "Which queue do refunds go to?"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"schema": 2, "state": {"messages": [{"role": "assistant", "name": "dev", "content": ASKED}]}},
+        [{"source": "dev", "content": ASKED, "type": "TextMessage"}],
+        {"tasks_output": [{"agent": "dev", "raw": ASKED}]},
+        {"values": {"messages": [{"type": "ai", "name": "dev", "content": ASKED}]}, "created_at": ""},
+    ],
+    ids=["snapshot", "autogen", "crewai", "server"],
+)
+def test_detect_reads_what_replay_reads(data: object) -> None:
+    done = CliRunner().invoke(app, ["detect", "-", "--json"], input=json.dumps(data))
+
+    assert [(gap["agent"], gap["reason"]) for gap in json.loads(done.stdout)] == [("dev", "clarification_requested")]
+
+
+def test_detect_keeps_what_a_state_has_beside_its_messages() -> None:
+    asked = json.dumps({"messages": STUCK["messages"], "code_patterns": "as in the billing service"})
+
+    assert state_in(Path("-"), asked)["code_patterns"] == "as in the billing service"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        *((text, "must hold a snapshot, a state") for text in ('{"mesages": []}', '{"foo": 1}', "{}", "[]")),
+        (
+            "\n".join([json.dumps(STUCK | {"current_agent": "dev"})] * 2),
+            "holds 2 states, not one: `scrum-master replay`",
+        ),
+    ],
+)
+def test_detect_refuses_what_it_does_not_understand(text: str, told: str) -> None:
+    done = CliRunner().invoke(app, ["detect", "-"], input=text)
+
+    assert done.stdout == ""
+    with pytest.raises(ScrumMasterError, match=re.escape(told)):
+        raise done.exception or AssertionError
 
 
 @pytest.fixture
