@@ -446,8 +446,8 @@ def test_types_that_are_not_here_are_read_as_plain_data(database: Path, caplog: 
 def test_reading_a_database_leaves_no_trace(database: Path) -> None:
     before = hashes(database.parent)
 
-    for command in (["replay", str(database)], ["replay", str(database), "--thread", "one"]):
-        assert run(*command).exit_code == 0
+    assert run("replay", str(database)).exit_code == 2
+    assert run("replay", str(database), "--thread", "one").exit_code == 0
     assert run("snapshot", str(database), "--thread", "one").exit_code == 0
 
     assert hashes(database.parent) == before
@@ -474,10 +474,13 @@ def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path, connection: 
 
 def test_threads_are_listed_where_none_is_named(database: Path) -> None:
     assert [(thread.thread, thread.steps) for thread in threads(str(database))] == [("two", 3), ("one", 6)]
-    assert "Say which with --thread." in run("replay", str(database)).stdout
-    for command in (["replay", "--check"], ["inspect"], ["snapshot"]):
-        assert run(*command, str(database)).exit_code == 2
-    assert [row["thread"] for row in printed("replay", str(database))] == ["two", "one"]
+    for command in (["replay"], ["replay", "--check"], ["replay", "--format", "html"], ["inspect"], ["snapshot"]):
+        done = run(*command, str(database))
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "Say which with --thread." in done.stderr
+    listed = run("replay", str(database), "--json")
+    assert listed.exit_code == 2
+    assert [row["thread"] for row in json.loads(listed.stdout)] == ["two", "one"]
 
 
 def test_a_threads_steps_are_saved_and_replay_alike(database: Path, tmp_path: Path) -> None:

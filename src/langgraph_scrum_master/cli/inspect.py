@@ -58,8 +58,6 @@ def inspect(
 
     if thread is None and is_database(source):
         list_threads(source, as_json)
-        # No page was made.
-        raise typer.Exit(2)
     chosen = settings_to_try(config)
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:

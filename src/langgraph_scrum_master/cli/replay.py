@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import structlog
 import typer
@@ -73,8 +73,6 @@ def replay(
     form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-        # What was not looked at has not passed.
-        raise typer.Exit(2 if check else 0)
     chosen = settings_to_try(config)
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), read_in as opened:
@@ -100,8 +98,8 @@ def replay(
         raise typer.Exit(1)
 
 
-def list_threads(source: str, as_json: bool) -> None:
-    """Show the threads of a database."""
+def list_threads(source: str, as_json: bool) -> NoReturn:
+    """Show the threads of a database where none was named, on standard error unless as JSON, with exit code 2."""
     from rich.table import Table
 
     from langgraph_scrum_master.replay.threads import threads
@@ -109,14 +107,15 @@ def list_threads(source: str, as_json: bool) -> None:
     found = threads(source)
     if as_json:
         typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
-        return
+        raise typer.Exit(2)
     table = Table("thread", "checkpoints", "newest", "subgraphs", box=None)
     for thread in found:
         table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, stderr=True)
     console.print(table if found else "There are no threads.")
     if found:
         console.print("Say which with --thread.")
+    raise typer.Exit(2)
 
 
 def settings_to_try(file: Path | None) -> Mapping[str, Any] | None:

@@ -36,8 +36,6 @@ def snapshot(
 
     if thread is None and is_database(source):
         list_threads(source, as_json)
-        # Nothing was saved.
-        raise typer.Exit(2)
     told, placed = list[str](), list[Placed]()
     with logs_aside(), counting("Reading", quiet=as_json) as progress:
         for run in runs(source, thread, subgraph, progress):
