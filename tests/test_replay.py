@@ -483,6 +483,36 @@ def test_threads_are_listed_where_none_is_named(database: Path) -> None:
     assert [row["thread"] for row in json.loads(listed.stdout)] == ["two", "one"]
 
 
+@pytest.mark.parametrize("command", [["replay", "--json"], ["inspect"]], ids=["replay", "inspect"])
+def test_the_projects_settings_and_memory_stay_out_unless_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_folder: Path, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = str(_chat(tmp_path, [("dev", ASKS)]))
+    plain = run(*command, source)
+    page = Path("inspector.html")
+    before = page.read_text() if page.exists() else plain.stdout
+
+    monkeypatch.setenv("SCRUM_MASTER_MIN_RELEVANCE_SCORE", "1.0")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_PATH", str(memory_folder))
+    hinted = run(*command, source)
+
+    assert plain.stderr == ""
+    told = f"no memory was asked, though there is one: --memory {memory_folder} reads it"
+    assert hinted.stderr == f"scrum-master: {told}\n"
+    assert (page.read_text() if page.exists() else hinted.stdout) == before
+    assert told not in run(*command, source, "--memory", str(memory_folder)).stderr
+
+
+def test_settings_that_are_named_before_the_command_are_tried(tmp_path: Path) -> None:
+    (tmp_path / "strict.toml").write_text("min_relevance_score = 1.0\n")
+    source = str(_chat(tmp_path, [("dev", ASKS)]))
+
+    found = json.loads(run("--config", str(tmp_path / "strict.toml"), "replay", source, "--json").stdout)
+
+    assert {step["config"]["min_relevance_score"] for step in found["steps"]} == {1.0}
+
+
 def test_a_threads_steps_are_saved_and_replay_alike(database: Path, tmp_path: Path) -> None:
     assert run("snapshot", str(database), "--thread", "one", "--out", str(tmp_path / "x.jsonl")).exit_code == 0
     last = run("snapshot", str(database), "--thread", "one", "--last").stdout

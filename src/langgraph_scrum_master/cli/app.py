@@ -40,6 +40,9 @@ COMMANDS = {
 }
 """The file of each command: a function or a group of its name."""
 
+PURE = ("replay", "inspect")
+"""Those that give the same for the same source: only a memory that is named is read."""
+
 
 class Commands(Mapping[str, Any]):
     """The commands, each loaded when it is asked for: one that must be quick does not wait for what others need."""
@@ -97,7 +100,9 @@ def configured(
     warn_of_strangers()
     context.obj = settings(config)
     if name := context.invoked_subcommand:
-        context.default_map = {name: defaults(Commands()[name], context.obj)}
+        out = ("memory_path",) if name in PURE else ()
+        given = {each: value for each, value in context.obj.items() if each not in out}
+        context.default_map = {name: defaults(Commands()[name], given)}
 
 
 def main() -> None:

@@ -21,9 +21,11 @@ from langgraph_scrum_master.cli.replay import (
     Thread,
     list_threads,
     logs_aside,
+    named_before,
     nothing_to,
     settings_to_try,
     shown_name,
+    tell_of_memory,
     tell_what_is_missing,
 )
 from langgraph_scrum_master.cli.writing import writing
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 
 def inspect(
+    context: typer.Context,
     source: Source,
     thread: Thread = None,
     subgraph: Subgraph = None,
@@ -51,14 +54,15 @@ def inspect(
 ) -> None:
     """Show a run as a page: turns by agent, gaps, cycles, and for each injection why it was what it was.
 
-    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory.
+    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory. Settings
+    of the project stay out of it unless --config names them, and its memory unless --memory does.
     """
     from langgraph_scrum_master.replay import borrowed, replay
     from langgraph_scrum_master.replay.databases import is_database
 
     if thread is None and is_database(source):
         list_threads(source, as_json)
-    chosen = settings_to_try(config)
+    chosen = settings_to_try(config or named_before(context))
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:
 
@@ -70,7 +74,10 @@ def inspect(
         if serve:
             _serve(renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port, show, as_json)
         else:
-            _write(look(), source, title, output, show, as_json)
+            shown = look()
+            if memory is None:
+                tell_of_memory(shown, context.obj)
+            _write(shown, source, title, output, show, as_json)
 
 
 def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:

@@ -13,9 +13,10 @@ import structlog
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli.memory import Embedder, Namespace, counting
-from langgraph_scrum_master.cli.settings import OTHERS, toml
+from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace, counting
+from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
 from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.memories import is_memory
 from langgraph_scrum_master.record.files import read_json
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ RECORDED = "recorded"
 
 
 def replay(
+    context: typer.Context,
     source: Source,
     thread: Thread = None,
     subgraph: Subgraph = None,
@@ -65,7 +67,8 @@ def replay(
 ) -> None:
     """Look at saved states again: who lacked what, what shows it, and what would be given.
 
-    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time.
+    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time:
+    settings of the project stay out of it unless --config names them, and its memory unless --memory does.
     """
     from langgraph_scrum_master.replay import borrowed, replay as replayed
     from langgraph_scrum_master.replay.databases import is_database
@@ -73,7 +76,7 @@ def replay(
     form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-    chosen = settings_to_try(config)
+    chosen = settings_to_try(config or named_before(context))
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), read_in as opened:
 
@@ -88,6 +91,8 @@ def replay(
     if shown.steps or form == "json":
         _show(shown, found, form, shown_name(source))
     tell_what_is_missing(shown)
+    if memory is None:
+        tell_of_memory(shown, context.obj)
     if not shown.steps:
         raise nothing_to("replay", source, told=bool(shown.problems))
     if check and found is not None and not found.compared and not found:
@@ -116,6 +121,23 @@ def list_threads(source: str, as_json: bool) -> NoReturn:
     if found:
         console.print("Say which with --thread.")
     raise typer.Exit(2)
+
+
+def named_before(context: typer.Context) -> Path | None:
+    """The settings that were named before the command; those of the project do not count."""
+    root = context.find_root()
+    source = root.get_parameter_source("config")
+    return root.params["config"] if source is not None and source.name == "COMMANDLINE" else None
+
+
+def tell_of_memory(shown: Replay, given: Settings) -> None:
+    """Say on standard error that gaps were looked at without a memory, where there is or was one."""
+    place = Path(str(given["memory_path"].value)) if "memory_path" in given else PLACE
+    there, then = is_memory(place), any("memory" in step.unasked for step in shown.steps)
+    if (there or then) and any(step.result is not None for step in shown.steps):
+        folder = str(place) if there else "FOLDER"
+        why = "the recorded run had one" if then else "there is one"
+        typer.echo(f"scrum-master: no memory was asked, though {why}: --memory {folder} reads it", err=True)
 
 
 def settings_to_try(file: Path | None) -> Mapping[str, Any] | None:
