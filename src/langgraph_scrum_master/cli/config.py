@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from langgraph_scrum_master.cli.settings import OTHERS, Settings, scrum_master
+from langgraph_scrum_master.cli.settings import OTHERS, PREFIX, Settings, scrum_master
 
 config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
 
@@ -31,8 +31,14 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
 
 
 def _rows(given: Settings) -> list[tuple[str, object, str]]:
+    from langgraph_scrum_master.doors.briefing_settings import strict_setting
+
     knobs = scrum_master(given).config.to_dict()
-    others = {name: given[name].value if name in given else value for name, value in OTHERS.items()}
+    told_as = {name: each.origin if each.origin.startswith(PREFIX) else name for name, each in given.items()}
+    others = {
+        name: strict_setting(name, given[name].value, told_as[name]) if name in given else value
+        for name, value in OTHERS.items()
+    }
     return [
         (name, value, given[name].origin if name in given else "default") for name, value in (knobs | others).items()
     ]

@@ -46,7 +46,7 @@ BRIEFING: dict[str, object] = {
     "memory_injection_enabled": True,
     "memory_injection_limit": 20,
     "memory_relevance_weight": 0.6,
-    "global_store": None,
+    "global_store": "~/.scrum-master/knowledge-bank",
 }
 """The settings of session briefings, with what each is otherwise."""
 
