@@ -353,3 +353,15 @@ def test_both_runs_of_the_example_can_be_had_as_json() -> None:
 
     assert (done["without"]["passed"], done["with"]["passed"]) == (False, True)
     assert done["with"]["result"]["gap"]["agent"] == "dev"
+
+
+def test_what_is_too_long_for_its_column_is_folded_and_not_cut(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "a-name-" + "of-a-name-" * 8 + "end"
+    monkeypatch.setenv("SCRUM_MASTER_MAX_CONTEXT_SIZE_BYTES", "3000")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_PATH", str(place / long))
+    (place / "rows.jsonl").write_text(json.dumps({"key": long, "content": "Refunds go to billing."}))
+    assert CliRunner().invoke(app, ["memory", "load", "rows.jsonl"]).exit_code == 0
+
+    for call in (["config", "show"], ["replay", "chat.json"], ["memory", "search", "refunds"]):
+        done = CliRunner().invoke(app, call, env={"COLUMNS": "80"})
+        assert (done.exit_code, "…" in done.stdout) == (0, False), done.output

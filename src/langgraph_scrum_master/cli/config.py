@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.settings import OTHERS, PREFIX, Settings, scrum_master
+from langgraph_scrum_master.cli.tables import folding
 
 config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
 
@@ -23,7 +23,7 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
     if as_json:
         typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
         return
-    table = Table("setting", "value", "from", box=None)
+    table = folding("setting", "value", "from")
     for name, value, origin in rows:
         where = os.path.relpath(origin) if os.path.isfile(origin) else origin
         table.add_row(name, Text(json.dumps(value)), Text(where, style="dim" if origin == "default" else ""))

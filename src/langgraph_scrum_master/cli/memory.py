@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memories import is_memory
 
@@ -130,7 +130,7 @@ def search(
     if as_json:
         typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
         return
-    table = Table("score", "key", "text", "alike most in", box=None)
+    table = folding("score", "key", "text", "alike most in")
     for result in found:
         strongest = sorted(result.strengths.items(), key=lambda pair: -pair[1])[:_STRONGEST]
         why = ", ".join(f"{space} {strength:.2f}" for space, strength in strongest if strength)

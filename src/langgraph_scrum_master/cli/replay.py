@@ -15,6 +15,7 @@ from rich.console import Console
 
 from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace, counting
 from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
+from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memories import is_memory
 from langgraph_scrum_master.record.files import read_json
@@ -105,15 +106,13 @@ def replay(
 
 def list_threads(source: str, as_json: bool) -> NoReturn:
     """Show the threads of a database where none was named, on standard error unless as JSON, with exit code 2."""
-    from rich.table import Table
-
     from langgraph_scrum_master.replay.threads import threads
 
     found = threads(source)
     if as_json:
         typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
         raise typer.Exit(2)
-    table = Table("thread", "checkpoints", "newest", "subgraphs", box=None)
+    table = folding("thread", "checkpoints", "newest", "subgraphs")
     for thread in found:
         table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
     console = Console(markup=False, highlight=False, stderr=True)
