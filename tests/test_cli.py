@@ -42,6 +42,13 @@ def test_the_version_is_the_installed_one() -> None:
     assert scrum_master("version").stdout == version("langgraph-scrum-master") + "\n"
 
 
+@pytest.mark.parametrize("call", [["version"], ["--version"]])
+def test_the_version_is_told_by_command_and_option(call: list[str]) -> None:
+    done = CliRunner().invoke(app, call)
+
+    assert (done.exit_code, done.stdout) == (0, version("langgraph-scrum-master") + "\n")
+
+
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
     """What `scrum-master run` printed and drew."""
@@ -190,6 +197,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("replay folder", "it has no files of .json or .jsonl"),
         ("replay cut.db --thread x", "'cut.db' is no database of checkpoints"),
         ("replay chat.json --thread x", "there is no thread 'x' in 'chat.json': its steps name none"),
+        ("inspect chat.json --port 8000", "--port 8000 is for --serve: add it, or leave the port out"),
         ("replay chat.json --memory folder", "there is no memory in 'folder'"),
         ("replay chat.json --config empty.json", "'empty.json' is empty"),
         ("inspect empty.json", "there is nothing to inspect in 'empty.json'"),

@@ -307,6 +307,17 @@ def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:
 
     assert isinstance(done.exception, DecodeError)
     assert "that --check could compare with: give --against" in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_several_snapshots_in_a_json_file_are_a_list_that_is_read_again(tmp_path: Path) -> None:
+    source = str(_chat(tmp_path, [("user", "Build it."), ("dev", ASKS)]))
+    for name in ("run.json", "run.jsonl"):
+        assert run("snapshot", source, "--out", str(tmp_path / name)).exit_code == 0
+
+    assert len(json.loads((tmp_path / "run.json").read_text())) == 2
+    listed, lines = ([p.snapshot for p in snapshots_in(tmp_path / name)] for name in ("run.json", "run.jsonl"))
+    assert listed == lines
 
 
 def test_long_names_of_files_leave_room_for_what_was_said(tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("max_items = 1", "sets ['max_items']: settings are"),
+        ("budgets = 1", "sets ['budgets']: settings are"),
+        ("memroy_path = 'x'", "sets ['memroy_path']: did you mean memory_path? Settings are"),
         ("max_context_items = 'many'", "max_context_items must be a whole number, 1 or more, got 'many'"),
         ("max_context_items = ", "is not TOML"),
     ],

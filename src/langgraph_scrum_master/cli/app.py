@@ -88,6 +88,14 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from langgraph_scrum_master.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def configured(
     context: typer.Context,
@@ -95,6 +103,9 @@ def configured(
         Path | None,
         typer.Option(envvar="SCRUM_MASTER_CONFIG", help="The settings; else the nearest scrum-master.toml."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the installed version.")
+    ] = False,
 ) -> None:
     """The scrum master of a team of LangGraph agents: notices who lacks context, finds it, and says why."""
     warn_of_strangers()

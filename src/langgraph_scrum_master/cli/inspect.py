@@ -29,7 +29,7 @@ from langgraph_scrum_master.cli.replay import (
     tell_what_is_missing,
 )
 from langgraph_scrum_master.cli.writing import writing
-from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.replay import Replay
@@ -45,7 +45,9 @@ def inspect(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve it on loopback instead, renewed as the source grows.")
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="For --serve; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="For --serve; a free one if it is 0 or left out.")
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
     namespace: Namespace = "default",
@@ -60,6 +62,8 @@ def inspect(
     from langgraph_scrum_master.replay import borrowed, replay
     from langgraph_scrum_master.replay.databases import is_database
 
+    if port is not None and not serve:
+        raise ConfigError(f"--port {port} is for --serve: add it, or leave the port out")
     if thread is None and is_database(source):
         list_threads(source, as_json)
     chosen = settings_to_try(config or named_before(context))
@@ -72,7 +76,9 @@ def inspect(
 
         title = " ".join(filter(None, (Path(shown_name(source)).name, thread, subgraph)))
         if serve:
-            _serve(renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port, show, as_json)
+            _serve(
+                renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port or 0, show, as_json
+            )
         else:
             shown = look()
             if memory is None:

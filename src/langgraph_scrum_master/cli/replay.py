@@ -88,6 +88,11 @@ def replay(
                 )
 
         shown, found = _compared(play, chosen, against or (RECORDED if check else None))
+    if check and shown.steps and found is not None and not found.compared and not found:
+        tell_what_is_missing(shown)
+        raise DecodeError(
+            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
+        )
     # An empty table tells nothing.
     if shown.steps or form == "json":
         _show(shown, found, form, shown_name(source))
@@ -96,10 +101,6 @@ def replay(
         tell_of_memory(shown, context.obj)
     if not shown.steps:
         raise nothing_to("replay", source, told=bool(shown.problems))
-    if check and found is not None and not found.compared and not found:
-        raise DecodeError(
-            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
-        )
     if check and (found or shown.problems):
         raise typer.Exit(1)
 

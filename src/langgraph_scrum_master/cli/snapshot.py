@@ -19,7 +19,7 @@ def snapshot(
     subgraph: Subgraph = None,
     last: Annotated[bool, typer.Option("--last", help="Only the newest step.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write, .jsonl, or .json for one; else standard output.")
+        Path | None, typer.Option(help="The file to write: .jsonl, or .json for one or a list; else standard output.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON what was saved, or which threads there are.")

@@ -112,9 +112,14 @@ def _snapshot_of(placed: Placed) -> Snapshot:
 
 
 def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
-    """Write the snapshots as JSON lines; a single one into a `.json` file as a person reads it."""
-    single = len(snapshots) == 1 and path.suffix == ".json"
-    write_text(path, "".join(dumped(snapshot, indent=1 if single else None) for snapshot in snapshots))
+    """Write the snapshots as JSON lines; into a `.json` file a single one as a person reads it, or a list of them."""
+    if path.suffix != ".json":
+        write_text(path, "".join(map(dumped, snapshots)))
+    elif len(snapshots) == 1:
+        write_text(path, dumped(snapshots[0], indent=1))
+    else:
+        rows = ",\n".join(dumped(snapshot).rstrip() for snapshot in snapshots)
+        write_text(path, f"[\n{rows}\n]\n")
 
 
 def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
