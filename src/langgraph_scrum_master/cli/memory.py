@@ -63,15 +63,14 @@ def check(
     Exit code 1 if one does not, and was not repaired.
     """
     found = asyncio.run(_checked(opened(folder, namespace, embedder), repair))
-    own, *beside = found.values()
     if as_json:
         shelves = {name: each.to_dict() for name, each in found.items() if name}
-        typer.echo(json.dumps({**own.to_dict(), "shelves": shelves}, indent=2))
+        typer.echo(json.dumps({**found[""].to_dict(), "shelves": shelves}, indent=2))
     else:
         for name, each in found.items():
             for line in _told(each):
                 Console(markup=False, highlight=False).print(f"{name}: {line}" if name else line)
-    if any(not each.sound and not each.repaired for each in (own, *beside)):
+    if any(not each.sound and not each.repaired for each in found.values()):
         raise typer.Exit(1)
 
 

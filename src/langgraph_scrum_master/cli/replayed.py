@@ -87,9 +87,9 @@ _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
 _COLUMNS: dict[str, dict[str, Any]] = {
     "step": {"style": "dim", **_NARROW},
     "who": {"no_wrap": True},
-    "said": {"ratio": 3},
+    "said": {"ratio": 4},
     "outcome": {"no_wrap": True},
-    "gap": {"ratio": 2, "overflow": "fold"},
+    "gap": {"ratio": 3, "overflow": "fold"},
 }
 
 

@@ -89,11 +89,8 @@ def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
         return data
     found = of_data(data, name)
     # Beside its messages, a state may have keys that an agent requires.
-    return (
-        {**data, **_only(found, name)}
-        if isinstance(found, Growing) and isinstance(data, Mapping)
-        else _only(found, name)
-    )
+    rest = data if isinstance(found, Growing) and isinstance(data, Mapping) else {}
+    return {**rest, **_only(found, name)}
 
 
 def _only(found: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
