@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
 from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.record.files import state_in
 from pages import PAGES
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,13 @@ def test_without_a_command_it_teaches() -> None:
 
 def test_the_version_is_the_installed_one() -> None:
     assert scrum_master("version").stdout == version("langgraph-scrum-master") + "\n"
+
+
+@pytest.mark.parametrize("call", [["version"], ["--version"]])
+def test_the_version_is_told_by_command_and_option(call: list[str]) -> None:
+    done = CliRunner().invoke(app, call)
+
+    assert (done.exit_code, done.stdout) == (0, version("langgraph-scrum-master") + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +103,7 @@ def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
 
 
 def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
-    done = scrum_master("detect", "-", given="{}")
+    done = scrum_master("detect", "-", given='{"messages": []}')
 
     assert (done.returncode, done.stdout) == (0, "No gap: nobody lacks context.\n")
 
@@ -106,7 +114,7 @@ def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
         (None, "cannot read"),
         ("{broken", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("7", "must hold a JSON object (a state) or array (messages), got 7"),
+        ("7", "must hold a snapshot, a state (with `messages` or another key that is read), or messages"),
     ],
 )
 def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content: str | None, told: str) -> None:
@@ -120,6 +128,49 @@ def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content
     assert done.stderr.startswith("scrum-master: ")
     assert told in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+ASKED = "Which queue do refunds go to?"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"schema": 2, "state": {"messages": [{"role": "assistant", "name": "dev", "content": ASKED}]}},
+        [{"source": "dev", "content": ASKED, "type": "TextMessage"}],
+        {"tasks_output": [{"agent": "dev", "raw": ASKED}]},
+        {"values": {"messages": [{"type": "ai", "name": "dev", "content": ASKED}]}, "created_at": ""},
+    ],
+    ids=["snapshot", "autogen", "crewai", "server"],
+)
+def test_detect_reads_what_replay_reads(data: object) -> None:
+    done = CliRunner().invoke(app, ["detect", "-", "--json"], input=json.dumps(data))
+
+    assert [(gap["agent"], gap["reason"]) for gap in json.loads(done.stdout)] == [("dev", "clarification_requested")]
+
+
+def test_detect_keeps_what_a_state_has_beside_its_messages() -> None:
+    asked = json.dumps({"messages": STUCK["messages"], "code_patterns": "as in the billing service"})
+
+    assert state_in(Path("-"), asked)["code_patterns"] == "as in the billing service"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        *((text, "must hold a snapshot, a state") for text in ('{"mesages": []}', '{"foo": 1}', "{}", "[]")),
+        (
+            "\n".join([json.dumps(STUCK | {"current_agent": "dev"})] * 2),
+            "holds 2 states, not one: `scrum-master replay`",
+        ),
+    ],
+)
+def test_detect_refuses_what_it_does_not_understand(text: str, told: str) -> None:
+    done = CliRunner().invoke(app, ["detect", "-"], input=text)
+
+    assert done.stdout == ""
+    with pytest.raises(ScrumMasterError, match=re.escape(told)):
+        raise done.exception or AssertionError
 
 
 @pytest.fixture
@@ -148,6 +199,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("replay folder", "it has no files of .json or .jsonl"),
         ("replay cut.db --thread x", "'cut.db' is no database of checkpoints"),
         ("replay chat.json --thread x", "there is no thread 'x' in 'chat.json': its steps name none"),
+        ("inspect chat.json --port 8000", "--port 8000 is for --serve: add it, or leave the port out"),
         ("replay chat.json --memory folder", "there is no memory in 'folder'"),
         ("replay chat.json --config empty.json", "'empty.json' is empty"),
         ("inspect empty.json", "there is nothing to inspect in 'empty.json'"),
@@ -359,3 +411,15 @@ def test_both_runs_of_the_example_can_be_had_as_json() -> None:
 
     assert (done["without"]["passed"], done["with"]["passed"]) == (False, True)
     assert done["with"]["result"]["gap"]["agent"] == "dev"
+
+
+def test_what_is_too_long_for_its_column_is_folded_and_not_cut(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = "a-name-" + "of-a-name-" * 8 + "end"
+    monkeypatch.setenv("SCRUM_MASTER_MAX_CONTEXT_SIZE_BYTES", "3000")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_PATH", str(place / long))
+    (place / "rows.jsonl").write_text(json.dumps({"key": long, "content": "Refunds go to billing."}))
+    assert CliRunner().invoke(app, ["memory", "load", "rows.jsonl"]).exit_code == 0
+
+    for call in (["config", "show"], ["replay", "chat.json"], ["memory", "search", "refunds"]):
+        done = CliRunner().invoke(app, call, env={"COLUMNS": "80"})
+        assert (done.exit_code, "…" in done.stdout) == (0, False), done.output

@@ -241,6 +241,29 @@ def test_a_memory_is_filled_searched_and_checked_from_the_shell(folder: Path) ->
     assert (checked.exit_code, checked.output) == (0, "Sound: 2 records, all where they belong, and found.\n")
 
 
+def test_a_check_looks_at_each_shelf_beside_the_memory_and_repairs_it(folder: Path) -> None:
+    code = ChromaMemory(folder).beside("code")
+    mine = ChromaMemory(folder).beside("mine")
+    for shelf in (code, code.beside("index-code"), mine, ChromaMemory(folder, namespace="other").beside("code")):
+        asyncio.run(shelf.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})]))
+    # One shelf has lost its collection, and the other its ledger.
+    code._connected().delete_collection(code._name("memory"))
+    assert mine._ledger_path is not None
+    mine._ledger_path.unlink()
+
+    def check(*options: str) -> Any:
+        done = CliRunner().invoke(app, ["memory", "check", "-m", str(folder), "--json", *options])
+        told = json.loads(done.output)
+        return done.exit_code, {name: (each["records"], len(each["missing"])) for name, each in told["shelves"].items()}
+
+    shown = CliRunner().invoke(app, ["memory", "check", "-m", str(folder)])
+    assert "code: 2 of 2 records are not in Chroma: keys, queue" in shown.output
+    assert "mine: Sound: 2 records" in shown.output
+    assert check() == (1, {"code": (2, 2), "code/index-code": (2, 0), "mine": (2, 0)})
+    assert check("--repair")[0] == 0
+    assert check() == (0, {"code": (2, 0), "code/index-code": (2, 0), "mine": (2, 0)})
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -307,6 +307,17 @@ def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:
 
     assert isinstance(done.exception, DecodeError)
     assert "that --check could compare with: give --against" in str(done.exception)
+    assert done.stdout == ""
+
+
+def test_several_snapshots_in_a_json_file_are_a_list_that_is_read_again(tmp_path: Path) -> None:
+    source = str(_chat(tmp_path, [("user", "Build it."), ("dev", ASKS)]))
+    for name in ("run.json", "run.jsonl"):
+        assert run("snapshot", source, "--out", str(tmp_path / name)).exit_code == 0
+
+    assert len(json.loads((tmp_path / "run.json").read_text())) == 2
+    listed, lines = ([p.snapshot for p in snapshots_in(tmp_path / name)] for name in ("run.json", "run.jsonl"))
+    assert listed == lines
 
 
 def test_long_names_of_files_leave_room_for_what_was_said(tmp_path: Path) -> None:
@@ -446,8 +457,8 @@ def test_types_that_are_not_here_are_read_as_plain_data(database: Path, caplog: 
 def test_reading_a_database_leaves_no_trace(database: Path) -> None:
     before = hashes(database.parent)
 
-    for command in (["replay", str(database)], ["replay", str(database), "--thread", "one"]):
-        assert run(*command).exit_code == 0
+    assert run("replay", str(database)).exit_code == 2
+    assert run("replay", str(database), "--thread", "one").exit_code == 0
     assert run("snapshot", str(database), "--thread", "one").exit_code == 0
 
     assert hashes(database.parent) == before
@@ -474,10 +485,43 @@ def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path, connection: 
 
 def test_threads_are_listed_where_none_is_named(database: Path) -> None:
     assert [(thread.thread, thread.steps) for thread in threads(str(database))] == [("two", 3), ("one", 6)]
-    assert "Say which with --thread." in run("replay", str(database)).stdout
-    for command in (["replay", "--check"], ["inspect"], ["snapshot"]):
-        assert run(*command, str(database)).exit_code == 2
-    assert [row["thread"] for row in printed("replay", str(database))] == ["two", "one"]
+    for command in (["replay"], ["replay", "--check"], ["replay", "--format", "html"], ["inspect"], ["snapshot"]):
+        done = run(*command, str(database))
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "Say which with --thread." in done.stderr
+    listed = run("replay", str(database), "--json")
+    assert listed.exit_code == 2
+    assert [row["thread"] for row in json.loads(listed.stdout)] == ["two", "one"]
+
+
+@pytest.mark.parametrize("command", [["replay", "--json"], ["inspect"]], ids=["replay", "inspect"])
+def test_the_projects_settings_and_memory_stay_out_unless_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_folder: Path, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = str(_chat(tmp_path, [("dev", ASKS)]))
+    plain = run(*command, source)
+    page = Path("inspector.html")
+    before = page.read_text() if page.exists() else plain.stdout
+
+    monkeypatch.setenv("SCRUM_MASTER_MIN_RELEVANCE_SCORE", "1.0")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_PATH", str(memory_folder))
+    hinted = run(*command, source)
+
+    assert plain.stderr == ""
+    told = f"no memory was asked, though there is one: --memory {memory_folder} reads it"
+    assert hinted.stderr == f"scrum-master: {told}\n"
+    assert (page.read_text() if page.exists() else hinted.stdout) == before
+    assert told not in run(*command, source, "--memory", str(memory_folder)).stderr
+
+
+def test_settings_that_are_named_before_the_command_are_tried(tmp_path: Path) -> None:
+    (tmp_path / "strict.toml").write_text("min_relevance_score = 1.0\n")
+    source = str(_chat(tmp_path, [("dev", ASKS)]))
+
+    found = json.loads(run("--config", str(tmp_path / "strict.toml"), "replay", source, "--json").stdout)
+
+    assert {step["config"]["min_relevance_score"] for step in found["steps"]} == {1.0}
 
 
 def test_a_threads_steps_are_saved_and_replay_alike(database: Path, tmp_path: Path) -> None:

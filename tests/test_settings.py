@@ -11,7 +11,9 @@ from typer.testing import CliRunner, Result
 
 from langgraph_scrum_master import ConfigError, InjectionConfig
 from langgraph_scrum_master.cli.app import Commands, app
-from langgraph_scrum_master.cli.settings import KNOBS, Given, defaults
+from langgraph_scrum_master.cli.settings import BRIEFING, KNOBS, Given, defaults
+from langgraph_scrum_master.doors.briefing_settings import LIMIT, global_store
+from langgraph_scrum_master.rank.balance import RELEVANCE_WEIGHT
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -90,7 +92,8 @@ def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("max_items = 1", "sets ['max_items']: settings are"),
+        ("budgets = 1", "sets ['budgets']: settings are"),
+        ("memroy_path = 'x'", "sets ['memroy_path']: did you mean memory_path? Settings are"),
         ("max_context_items = 'many'", "max_context_items must be a whole number, 1 or more, got 'many'"),
         ("max_context_items = ", "is not TOML"),
     ],
@@ -102,6 +105,37 @@ def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: s
 
     assert isinstance(failed.exception, ConfigError)
     assert told in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("MEMORY_INJECTION_LIMIT", "abc", "a whole number, 0 or more, got 'abc'"),
+        ("MEMORY_INJECTION_LIMIT", "-1", "a whole number, 0 or more, got '-1'"),
+        ("MEMORY_RELEVANCE_WEIGHT", "7", "a number from 0 to 1, got '7'"),
+        ("MEMORY_INJECTION_ENABLED", "perhaps", "true or false, got 'perhaps'"),
+    ],
+)
+def test_a_setting_of_briefings_that_cannot_work_is_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+) -> None:
+    monkeypatch.setenv(f"SCRUM_MASTER_{name}", text)
+
+    failed = scrum_master("config", "show")
+
+    assert str(failed.exception) == f"SCRUM_MASTER_{name} must be {told}"
+
+
+def test_settings_of_briefings_are_shown_as_they_are_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_INJECTION_LIMIT", "3")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_INJECTION_ENABLED", "no")
+
+    found = {name: each["value"] for name, each in shown().items()}
+
+    assert (found["memory_injection_limit"], found["memory_injection_enabled"]) == (3, False)
+    assert Path(str(found["global_store"])).expanduser() == global_store(None, {})
+    assert BRIEFING["memory_injection_limit"] == LIMIT
+    assert BRIEFING["memory_relevance_weight"] == RELEVANCE_WEIGHT
 
 
 def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_one(project: Path) -> None:

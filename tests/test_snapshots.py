@@ -222,7 +222,7 @@ def test_snapshots_are_written_and_read_as_json_and_as_lines(tmp_path: Path) -> 
     ("content", "told"),
     [
         ("{", "'x.json' is not JSON"),
-        ("7", "'x.json' must hold a snapshot, a state, or messages"),
+        ("7", "'x.json' must hold a snapshot, a state (with `messages` or"),
         ("[1, 2]", "must hold a snapshot"),
         ("{}", "must hold a snapshot"),
         ('{"schema": 9, "state": {}}', "has schema 9, this version reads 1 to 2: install a newer one"),

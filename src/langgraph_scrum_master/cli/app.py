@@ -40,6 +40,9 @@ COMMANDS = {
 }
 """The file of each command: a function or a group of its name."""
 
+PURE = ("replay", "inspect")
+"""Those that give the same for the same source: only a memory that is named is read."""
+
 
 class Commands(Mapping[str, Any]):
     """The commands, each loaded when it is asked for: one that must be quick does not wait for what others need."""
@@ -84,6 +87,14 @@ app = typer.Typer(
 )
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from langgraph_scrum_master.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def configured(
     context: typer.Context,
@@ -91,12 +102,17 @@ def configured(
         Path | None,
         typer.Option(envvar="SCRUM_MASTER_CONFIG", help="The settings; else the nearest scrum-master.toml."),
     ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the installed version.")
+    ] = False,
 ) -> None:
     """The scrum master of a team of LangGraph agents: notices who lacks context, finds it, and says why."""
     warn_of_strangers()
     context.obj = settings(config)
     if name := context.invoked_subcommand:
-        context.default_map = {name: defaults(Commands()[name], context.obj)}
+        out = ("memory_path",) if name in PURE else ()
+        given = {each: value for each, value in context.obj.items() if each not in out}
+        context.default_map = {name: defaults(Commands()[name], given)}
 
 
 def main() -> None:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from langgraph_scrum_master.cli.settings import OTHERS, Settings, scrum_master
+from langgraph_scrum_master.cli.settings import OTHERS, PREFIX, Settings, scrum_master
+from langgraph_scrum_master.cli.tables import folding
 
 config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
 
@@ -23,7 +23,7 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
     if as_json:
         typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
         return
-    table = Table("setting", "value", "from", box=None)
+    table = folding("setting", "value", "from")
     for name, value, origin in rows:
         where = os.path.relpath(origin) if os.path.isfile(origin) else origin
         table.add_row(name, Text(json.dumps(value)), Text(where, style="dim" if origin == "default" else ""))
@@ -31,8 +31,14 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
 
 
 def _rows(given: Settings) -> list[tuple[str, object, str]]:
+    from langgraph_scrum_master.doors.briefing_settings import strict_setting
+
     knobs = scrum_master(given).config.to_dict()
-    others = {name: given[name].value if name in given else value for name, value in OTHERS.items()}
+    told_as = {name: each.origin if each.origin.startswith(PREFIX) else name for name, each in given.items()}
+    others = {
+        name: strict_setting(name, given[name].value, told_as[name]) if name in given else value
+        for name, value in OTHERS.items()
+    }
     return [
         (name, value, given[name].origin if name in given else "default") for name, value in (knobs | others).items()
     ]

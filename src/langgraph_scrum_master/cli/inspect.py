@@ -21,19 +21,22 @@ from langgraph_scrum_master.cli.replay import (
     Thread,
     list_threads,
     logs_aside,
+    named_before,
     nothing_to,
     settings_to_try,
     shown_name,
+    tell_of_memory,
     tell_what_is_missing,
 )
 from langgraph_scrum_master.cli.writing import writing
-from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.replay import Replay
 
 
 def inspect(
+    context: typer.Context,
     source: Source,
     thread: Thread = None,
     subgraph: Subgraph = None,
@@ -42,7 +45,9 @@ def inspect(
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve it on loopback instead, renewed as the source grows.")
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="For --serve; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="For --serve; a free one if it is 0 or left out.")
+    ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
     namespace: Namespace = "default",
@@ -51,16 +56,17 @@ def inspect(
 ) -> None:
     """Show a run as a page: turns by agent, gaps, cycles, and for each injection why it was what it was.
 
-    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory.
+    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory. Settings
+    of the project stay out of it unless --config names them, and its memory unless --memory does.
     """
     from langgraph_scrum_master.replay import borrowed, replay
     from langgraph_scrum_master.replay.databases import is_database
 
+    if port is not None and not serve:
+        raise ConfigError(f"--port {port} is for --serve: add it, or leave the port out")
     if thread is None and is_database(source):
         list_threads(source, as_json)
-        # No page was made.
-        raise typer.Exit(2)
-    chosen = settings_to_try(config)
+    chosen = settings_to_try(config or named_before(context))
     lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), lent as opened:
 
@@ -70,9 +76,14 @@ def inspect(
 
         title = " ".join(filter(None, (Path(shown_name(source)).name, thread, subgraph)))
         if serve:
-            _serve(renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port, show, as_json)
+            _serve(
+                renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port or 0, show, as_json
+            )
         else:
-            _write(look(), source, title, output, show, as_json)
+            shown = look()
+            if memory is None:
+                tell_of_memory(shown, context.obj)
+            _write(shown, source, title, output, show, as_json)
 
 
 def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 from rich.text import Text
 
+from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memories import is_memory
 
@@ -58,15 +58,39 @@ def check(
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Say whether the memory finds what it keeps. Exit code 1 if not, and it was not repaired."""
-    found = asyncio.run(opened(folder, namespace, embedder).check(repair=repair))
+    """Say whether the memory, and each shelf beside it, finds what it keeps: code, commits, experiences and all else.
+
+    Exit code 1 if one does not, and was not repaired.
+    """
+    found = asyncio.run(_checked(opened(folder, namespace, embedder), repair))
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), indent=2))
+        shelves = {name: each.to_dict() for name, each in found.items() if name}
+        typer.echo(json.dumps({**found[""].to_dict(), "shelves": shelves}, indent=2))
     else:
-        for line in _told(found):
-            Console(markup=False, highlight=False).print(line)
-    if not found.sound and not found.repaired:
+        for name, each in found.items():
+            for line in _told(each):
+                Console(markup=False, highlight=False).print(f"{name}: {line}" if name else line)
+    if any(not each.sound and not each.repaired for each in found.values()):
         raise typer.Exit(1)
+
+
+async def _checked(memory: ChromaMemory, repair: bool) -> dict[str, MemoryCheck]:
+    """What is found in the memory, under no name, and on each shelf beside it."""
+    from langgraph_scrum_master.memory.records import SHELF
+
+    found = {"": await memory.check(repair=repair)}
+    for name in await memory.shelves(_known_shelves()):
+        found[name.replace(SHELF, "/")] = await memory.beside(name).check(repair=repair)
+    return found
+
+
+def _known_shelves() -> list[str]:
+    from langgraph_scrum_master.learned import AXES, experiences_on
+    from langgraph_scrum_master.memory.records import SHELF
+
+    indexed = [f"{name}{SHELF}index-{name}" for name in ("code", "commits", "values")]
+    kept = ["code", "commits", "values", "knowledge", "knowledge-documents", *map(experiences_on, AXES)]
+    return [*kept, *indexed, "index-documents"]
 
 
 @memory.command()
@@ -105,7 +129,7 @@ def search(
     if as_json:
         typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
         return
-    table = Table("score", "key", "text", "alike most in", box=None)
+    table = folding("score", "key", "text", "alike most in")
     for result in found:
         strongest = sorted(result.strengths.items(), key=lambda pair: -pair[1])[:_STRONGEST]
         why = ", ".join(f"{space} {strength:.2f}" for space, strength in strongest if strength)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson
+from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError, how_to_get
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def list_(
         if as_json:
             typer.echo(json.dumps(found, indent=2))
             return
-        table = Table("session", "turn", "at", "tokens", "of", "strategy", "compressed", box=None)
+        table = folding("session", "turn", "at", "tokens", "of", "strategy", "compressed")
         for name, turns in found.items():
             for turn in turns:
                 table.add_row(Text(name), Text(turn), *_row(kept, name, turn))

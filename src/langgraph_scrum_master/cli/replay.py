@@ -7,15 +7,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import structlog
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli.memory import Embedder, Namespace, counting
-from langgraph_scrum_master.cli.settings import OTHERS, toml
+from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace, counting
+from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
+from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.memories import is_memory
 from langgraph_scrum_master.record.files import read_json
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ RECORDED = "recorded"
 
 
 def replay(
+    context: typer.Context,
     source: Source,
     thread: Thread = None,
     subgraph: Subgraph = None,
@@ -65,7 +68,8 @@ def replay(
 ) -> None:
     """Look at saved states again: who lacked what, what shows it, and what would be given.
 
-    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time.
+    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time:
+    settings of the project stay out of it unless --config names them, and its memory unless --memory does.
     """
     from langgraph_scrum_master.replay import borrowed, replay as replayed
     from langgraph_scrum_master.replay.databases import is_database
@@ -73,9 +77,7 @@ def replay(
     form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-        # What was not looked at has not passed.
-        raise typer.Exit(2 if check else 0)
-    chosen = settings_to_try(config)
+    chosen = settings_to_try(config or named_before(context))
     read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
     with logs_aside(), read_in as opened:
 
@@ -86,37 +88,56 @@ def replay(
                 )
 
         shown, found = _compared(play, chosen, against or (RECORDED if check else None))
+    if check and shown.steps and found is not None and not found.compared and not found:
+        tell_what_is_missing(shown)
+        raise DecodeError(
+            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
+        )
     # An empty table tells nothing.
     if shown.steps or form == "json":
         _show(shown, found, form, shown_name(source))
     tell_what_is_missing(shown)
+    if memory is None:
+        tell_of_memory(shown, context.obj)
     if not shown.steps:
         raise nothing_to("replay", source, told=bool(shown.problems))
-    if check and found is not None and not found.compared and not found:
-        raise DecodeError(
-            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
-        )
     if check and (found or shown.problems):
         raise typer.Exit(1)
 
 
-def list_threads(source: str, as_json: bool) -> None:
-    """Show the threads of a database."""
-    from rich.table import Table
-
+def list_threads(source: str, as_json: bool) -> NoReturn:
+    """Show the threads of a database where none was named, on standard error unless as JSON, with exit code 2."""
     from langgraph_scrum_master.replay.threads import threads
 
     found = threads(source)
     if as_json:
         typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
-        return
-    table = Table("thread", "checkpoints", "newest", "subgraphs", box=None)
+        raise typer.Exit(2)
+    table = folding("thread", "checkpoints", "newest", "subgraphs")
     for thread in found:
         table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
-    console = Console(markup=False, highlight=False)
+    console = Console(markup=False, highlight=False, stderr=True)
     console.print(table if found else "There are no threads.")
     if found:
         console.print("Say which with --thread.")
+    raise typer.Exit(2)
+
+
+def named_before(context: typer.Context) -> Path | None:
+    """The settings that were named before the command; those of the project do not count."""
+    root = context.find_root()
+    source = root.get_parameter_source("config")
+    return root.params["config"] if source is not None and source.name == "COMMANDLINE" else None
+
+
+def tell_of_memory(shown: Replay, given: Settings) -> None:
+    """Say on standard error that gaps were looked at without a memory, where there is or was one."""
+    place = Path(str(given["memory_path"].value)) if "memory_path" in given else PLACE
+    there, then = is_memory(place), any("memory" in step.unasked for step in shown.steps)
+    if (there or then) and any(step.result is not None for step in shown.steps):
+        folder = str(place) if there else "FOLDER"
+        why = "the recorded run had one" if then else "there is one"
+        typer.echo(f"scrum-master: no memory was asked, though {why}: --memory {folder} reads it", err=True)
 
 
 def settings_to_try(file: Path | None) -> Mapping[str, Any] | None:

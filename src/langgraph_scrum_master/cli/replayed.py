@@ -87,9 +87,9 @@ _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
 _COLUMNS: dict[str, dict[str, Any]] = {
     "step": {"style": "dim", **_NARROW},
     "who": {"no_wrap": True},
-    "said": {"ratio": 3},
+    "said": {"ratio": 4},
     "outcome": {"no_wrap": True},
-    "gap": {"ratio": 2},
+    "gap": {"ratio": 3, "overflow": "fold"},
 }
 
 
@@ -123,8 +123,8 @@ def _differences(found: Difference) -> Table:
     )
     table.add_column("step", **_NARROW)
     table.add_column("what", no_wrap=True)
-    table.add_column("before", ratio=1, style="red")
-    table.add_column("after", ratio=1, style="green")
+    table.add_column("before", ratio=1, overflow="fold", style="red")
+    table.add_column("after", ratio=1, overflow="fold", style="green")
     for row in difference_rows(found):
         table.add_row(*map(Text, row))
     return table

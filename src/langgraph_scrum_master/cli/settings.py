@@ -7,7 +7,7 @@ that must be quick, reads its settings.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,7 +46,7 @@ BRIEFING: dict[str, object] = {
     "memory_injection_enabled": True,
     "memory_injection_limit": 20,
     "memory_relevance_weight": 0.6,
-    "global_store": None,
+    "global_store": "~/.scrum-master/knowledge-bank",
 }
 """The settings of session briefings, with what each is otherwise."""
 
@@ -94,11 +94,16 @@ def warn_of_strangers(environ: Mapping[str, str] = os.environ) -> None:
     """Say on standard error which variables look like settings and are none."""
     known = [f"{PREFIX}{name.upper()}" for name in ("config", *KNOBS, *OTHERS)]
     for name in sorted(name for name in environ if name.startswith(PREFIX) and environ[name] and name not in known):
-        from difflib import get_close_matches
-
-        near = get_close_matches(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known], 1, 0.7)
-        told = f"did you mean {PREFIX}{near[0]}?" if near else "`scrum-master config show` shows all that there are"
+        near = _nearest_name(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known])
+        told = f"did you mean {PREFIX}{near}?" if near else "`scrum-master config show` shows all that there are"
         typer.echo(f"scrum-master: {name} is no setting, and is ignored: {told}", err=True)
+
+
+def _nearest_name(name: str, known: Sequence[str]) -> str:
+    """The one that was probably meant; empty if none is near."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, known, 1, 0.7)), "")
 
 
 def defaults(command: Any, given: Settings) -> dict[str, Any]:
@@ -145,6 +150,9 @@ def toml(file: Path) -> dict[str, Any]:
 def _read(file: Path) -> dict[str, Any]:
     told = toml(file)
     if unknown := sorted(told.keys() - {*KNOBS, *OTHERS}):
-        raise ConfigError(f"{str(file)!r} sets {unknown}: settings are {sorted((*KNOBS, *OTHERS))}")
+        known = sorted((*KNOBS, *OTHERS))
+        meant = [near for name in unknown if (near := _nearest_name(name, known))]
+        which = f"did you mean {' and '.join(meant)}? Settings" if meant else "settings"
+        raise ConfigError(f"{str(file)!r} sets {unknown}: {which} are {known}")
     paths = {name: str(file.parent / told[name]) for name in PATHS if isinstance(told.get(name), str)}
     return told | paths

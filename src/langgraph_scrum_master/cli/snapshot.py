@@ -19,7 +19,7 @@ def snapshot(
     subgraph: Subgraph = None,
     last: Annotated[bool, typer.Option("--last", help="Only the newest step.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write, .jsonl, or .json for one; else standard output.")
+        Path | None, typer.Option(help="The file to write: .jsonl, or .json for one or a list; else standard output.")
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print as JSON what was saved, or which threads there are.")
@@ -36,8 +36,6 @@ def snapshot(
 
     if thread is None and is_database(source):
         list_threads(source, as_json)
-        # Nothing was saved.
-        raise typer.Exit(2)
     told, placed = list[str](), list[Placed]()
     with logs_aside(), counting("Reading", quiet=as_json) as progress:
         for run in runs(source, thread, subgraph, progress):

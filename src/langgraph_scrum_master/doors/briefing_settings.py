@@ -18,6 +18,9 @@ LIMIT = 20
 LOCAL_FILE = Path(".claude", "scrum-master.local.md")
 """Where a project may keep its settings, in the front matter."""
 
+STORE = "~/.scrum-master/knowledge-bank"
+"""Where the lessons of all projects are."""
+
 STORE_VARIABLE = "SCRUM_MASTER_GLOBAL_STORE"
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.S | re.M)
@@ -52,6 +55,23 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], Any], Any]] = {
 """What each is called in a warning, how it is read, and its default."""
 
 
+_EXPECTED = {
+    "memory_injection_enabled": "true or false",
+    "memory_injection_limit": "a whole number, 0 or more",
+    "memory_relevance_weight": "a number from 0 to 1",
+}
+
+
+def strict_setting(name: str, value: object, told_as: str) -> Any:
+    """A setting as a briefing reads it; one that cannot work is refused, under the name that it was told by."""
+    if name not in _SETTINGS:
+        return value
+    try:
+        return _SETTINGS[name][1](str(value).strip())
+    except ValueError as error:
+        raise ConfigError(f"{told_as} must be {_EXPECTED[name]}, got {value!r}") from error
+
+
 def lenient_settings(
     root: Path, given: Mapping[str, str | None], environ: Mapping[str, str], warn: Warn
 ) -> dict[str, Any]:
@@ -73,7 +93,7 @@ def lenient_settings(
 def global_store(given: str | None, environ: Mapping[str, str]) -> Path | None:
     """The folder with the lessons of all projects: as given, else as the environment has it, else in the home."""
     try:
-        return Path(given or environ.get(STORE_VARIABLE) or "~/.scrum-master/knowledge-bank").expanduser()
+        return Path(given or environ.get(STORE_VARIABLE) or STORE).expanduser()
     except RuntimeError:
         # Nobody's home.
         return None

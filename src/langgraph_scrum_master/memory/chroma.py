@@ -222,6 +222,23 @@ class ChromaMemory(RecordMemory):
         """A memory of its own in the same place, such as that of a project's code; always the same one by its name."""
         return self.for_namespace(f"{self._namespace}{SHELF}{name}")
 
+    async def shelves(self, known: Sequence[str] = ()) -> list[str]:
+        """The names of the memories beside this one that are there, also where only Chroma or the ledger is.
+
+        A ledger does not say its name: where Chroma has lost the collections, those that are `known` are looked for.
+        """
+        return await self._off_loop(self._shelves, known)
+
+    def _shelves(self, known: Sequence[str]) -> list[str]:
+        prefix = f"{self._namespace}{SHELF}"
+        told = [str((each.metadata or {}).get("namespace", "")) for each in self._connected().list_collections()]
+        named = {namespace.removeprefix(prefix) for namespace in told if namespace.startswith(prefix)}
+        return sorted(named | {name for name in known if self._has_ledger(f"{prefix}{name}")})
+
+    def _has_ledger(self, namespace: str) -> bool:
+        path = self._opened_for(namespace)._ledger_path
+        return path is not None and path.exists()
+
     async def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
         # Where nobody else can have written, what was counted last is known without asking.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,7 +68,7 @@ def snapshots_in(path: Path, name: str = "") -> Iterator[Placed]:
     name = name or path.name
     try:
         text = read_text(path)
-        lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        lines = _lines(text)
         if _is_lines(path, lines):
             yield from _of_lines(name, lines)
         else:
@@ -76,10 +77,46 @@ def snapshots_in(path: Path, name: str = "") -> Iterator[Placed]:
         yield Placed(name, None, str(error))
 
 
+def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
+    """The one state that a file holds, or this text of it; of a conversation, that after its last message."""
+    text, name = read_text(path) if text is None else text, str(path)
+    lines = _lines(text)
+    if _is_lines(path, lines):
+        return _only([_snapshot_of(placed) for placed in _of_lines(name, lines)], name)
+    data = read_json(name, text)
+    # Nobody has said anything yet.
+    if isinstance(data, Mapping) and not _is_whole(data) and data.get("messages") == []:
+        return data
+    found = of_data(data, name)
+    # Beside its messages, a state may have keys that an agent requires.
+    rest = data if isinstance(found, Growing) and isinstance(data, Mapping) else {}
+    return {**rest, **_only(found, name)}
+
+
+def _only(found: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
+    if not len(found):
+        raise DecodeError(f"{name!r} is empty: it must hold JSON")
+    (last,) = deque(found, maxlen=1)
+    if len(found) > 1 and last.origin != "messages":
+        raise DecodeError(f"{name!r} holds {len(found)} states, not one: `scrum-master replay` looks at all of them")
+    return last.state
+
+
+def _snapshot_of(placed: Placed) -> Snapshot:
+    if placed.snapshot is None:
+        raise DecodeError(placed.problem)
+    return placed.snapshot
+
+
 def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
-    """Write the snapshots as JSON lines; a single one into a `.json` file as a person reads it."""
-    single = len(snapshots) == 1 and path.suffix == ".json"
-    write_text(path, "".join(dumped(snapshot, indent=1 if single else None) for snapshot in snapshots))
+    """Write the snapshots as JSON lines; into a `.json` file a single one as a person reads it, or a list of them."""
+    if path.suffix != ".json":
+        write_text(path, "".join(map(dumped, snapshots)))
+    elif len(snapshots) == 1:
+        write_text(path, dumped(snapshots[0], indent=1))
+    else:
+        rows = ",\n".join(dumped(snapshot).rstrip() for snapshot in snapshots)
+        write_text(path, f"[\n{rows}\n]\n")
 
 
 def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
@@ -95,8 +132,8 @@ def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
     if messages := messages_in(data):
         return Growing(messages)
     raise DecodeError(
-        f"{name!r} must hold a snapshot, a state, or messages as LangChain, OpenAI, AutoGen or CrewAI write them, "
-        f"got {data!r:.80}"
+        f"{name!r} must hold a snapshot, a state (with `messages` or another key that is read), or messages as "
+        f"LangChain, OpenAI, AutoGen or CrewAI write them, got {data!r:.80}"
     )
 
 
@@ -152,6 +189,11 @@ UPGRADES: dict[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1
 
 _TELLING = (*(key for key in HOST_KEYS if key != "messages"), *READ_BACK)
 """With one of these beside its messages, a state is one of a moment, and not a conversation."""
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """The lines that are not empty, with their numbers."""
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _is_lines(path: Path, lines: Sequence[tuple[int, str]]) -> bool:
