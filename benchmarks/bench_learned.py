@@ -2,7 +2,8 @@
 
 - telling duplicates among 100 texts of 900 characters, against difflib on the same texts
 - assembling up to 20 from each of five sources of 2,000 records, against what finds as many without a product: one bare
-  embedding of the query and one Chroma query of 100 with documents, the same 10,000 records in one collection
+  embedding of the query and one Chroma query of 100 with documents, the same 10,000 records in one collection of a
+  memory of ours
 - indexing this project's own code and commits again against the first time
 - finding values in 400 experiences
 """
