@@ -39,8 +39,7 @@ async def retrieve(
     for task, (i, source) in tasks.items():
         if task in done and source.name in must and not task.cancelled() and (error := task.exception()):
             raise error
-        if why := why_failed(task, task in done, deadline):
-            failure = SourceFailure(source=source.name, error=why, late=task not in done)
+        if failure := failure_of(source.name, task, task in done, deadline):
             failures.setdefault(source.name, failure)
         else:
             found[i].extend(task.result())
@@ -80,13 +79,15 @@ def _context(item: object) -> RetrievedContext:
     raise TypeError(f"a source must give RetrievedContext with text, got {type(item).__name__}")
 
 
-def why_failed(task: asyncio.Future[Any], in_time: bool, deadline: float) -> str:
-    """Why a source that was asked gave no answer; empty if it gave one."""
+def failure_of(source: str, task: asyncio.Future[Any], in_time: bool, deadline: float) -> SourceFailure | None:
+    """What became of a source that was asked and gave no answer; None if it gave one."""
     if not in_time:
-        return f"late: no answer within {deadline:g} s"
+        return SourceFailure.of(source, TimeoutError(), deadline)
     if task.cancelled():
-        return "cancelled: the source gave up"
+        return SourceFailure(source=source, error="cancelled: the source gave up")
     error = task.exception()
-    if error is not None and steers_the_graph(error):
+    if error is None:
+        return None
+    if steers_the_graph(error):
         raise error
-    return f"{type(error).__name__}: {error}" if error else ""
+    return SourceFailure(source=source, error=f"{type(error).__name__}: {error}")

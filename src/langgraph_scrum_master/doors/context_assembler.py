@@ -32,7 +32,7 @@ from langgraph_scrum_master.render.learned import (
     memory_item,
     value_item,
 )
-from langgraph_scrum_master.retrieve import why_failed
+from langgraph_scrum_master.retrieve import failure_of
 from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -231,9 +231,9 @@ class ContextAssembler:
             for task in tasks.values():
                 task.cancel()
         failures = {
-            name: SourceFailure(source=name, error=why, late=task not in done)
+            name: failure
             for name, task in tasks.items()
-            if (why := why_failed(task, task in done, self._deadline))
+            if (failure := failure_of(name, task, task in done, self._deadline))
         }
         _log(failures.values())
         found = {name: task.result() for name, task in tasks.items() if name not in failures}
@@ -242,8 +242,7 @@ class ContextAssembler:
 
     def _late(self, names: Iterable[str]) -> tuple[SourceFailure, ...]:
         """That none of these answered in time."""
-        why = f"late: no answer within {self._deadline:g} s"
-        failures = tuple(SourceFailure(source=name, error=why, late=True) for name in names)
+        failures = tuple(SourceFailure.of(name, TimeoutError(), self._deadline) for name in names)
         _log(failures)
         return failures
 

@@ -10,6 +10,7 @@ from typing import Any
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.knowledge.documents import SearchResult
 from langgraph_scrum_master.logs import logger
+from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.protocols import Reranker
 from langgraph_scrum_master.shapes import dict_of, read, text_of
 
@@ -26,8 +27,7 @@ async def reranked(
         return _known_again(results, given)
     # A model of the user's may raise anything.
     except Exception as error:
-        told = f"late: no answer within {deadline:g} s" if isinstance(error, TimeoutError) else str(error)
-        logger.warning("reranker.failed", error=f"{type(error).__name__}: {told}")
+        logger.warning("reranker.failed", error=SourceFailure.of("reranker", error, deadline).error)
         return None
 
 
