@@ -113,9 +113,7 @@ def assembling() -> None:
 
 def _bare(memory: ChromaMemory, asked: str) -> object:
     vector: Any = [embedder_for("static").embed_query(asked)]
-    return memory._collection("memory").query(
-        query_embeddings=vector, n_results=100, include=["documents", "distances"]
-    )
+    return memory._chroma.of("memory").query(query_embeddings=vector, n_results=100, include=["documents", "distances"])
 
 
 def indexing() -> None:

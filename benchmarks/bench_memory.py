@@ -155,7 +155,7 @@ class Filled:
         return result
 
     def bare(self, question: str) -> object:
-        collection = self._memory._collection("memory")
+        collection = self._memory._chroma.of("memory")
         vector: Any = [embedder_for("static").embed_query(question)]
         found = collection.query(query_embeddings=vector, n_results=100, include=["documents", "distances"])
         assert found["documents"]
@@ -174,7 +174,7 @@ class Filled:
             vector = np.array(Asked(self.question(), book, embedder_for("static")).vector)
             nearest = set(keys[np.argsort(-(units @ vector), kind="stable")[:k]].tolist())
             sketched = {numbers[number] for number, _ in book.nearest("memory", vector, 100)}
-            indexed = {key for key, _ in self._memory._nearest_in_chroma("memory", vector, 100)}
+            indexed = {key for key, _ in self._memory._chroma.nearest("memory", vector, 100)}
             shares.append((len(nearest & sketched) / k, len(nearest & indexed) / k))
         by_sketch, by_index = (mean(column) for column in zip(*shares, strict=True))
         return by_sketch, by_index

@@ -247,7 +247,7 @@ def test_a_check_looks_at_each_shelf_beside_the_memory_and_repairs_it(folder: Pa
     for shelf in (code, code.beside("index-code"), mine, ChromaMemory(folder, namespace="other").beside("code")):
         asyncio.run(shelf.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})]))
     # One shelf has lost its collection, and the other its ledger.
-    code._connected().delete_collection(code._name("memory"))
+    code._chroma.delete("memory")
     assert mine._ledger_path is not None
     mine._ledger_path.unlink()
 
@@ -291,7 +291,7 @@ async def test_a_repair_keeps_what_only_chroma_has(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_embedding("keys", KEYS, {})
     vector: Any = [float(number) for number in embedder_for("static").embed_query(QUEUE)]
-    memory._collection("memory").upsert(
+    memory._chroma.of("memory").upsert(
         ids=["queue"], documents=[QUEUE], embeddings=[vector], metadatas=[{"data": "{}"}]
     )
 
@@ -319,7 +319,7 @@ async def test_what_a_client_failed_to_write_is_not_what_it_reads() -> None:
     one, other = (ChromaMemory(client=client, namespace="failed") for _ in range(2))
     await one.store_embedding("limit", "The limit is 100.", {})
     await other.search_similar("limit")
-    collection: Any = other._collection("memory")
+    collection: Any = other._chroma.of("memory")
     works, collection.upsert = collection.upsert, lambda **_: 1 / 0
     with pytest.raises(StoreError):
         await other.store_embedding("limit", "The limit is 7.", {})
@@ -582,7 +582,7 @@ async def test_a_forgetting_that_a_crash_cut_in_two_is_finished_at_the_next_star
     again = ChromaMemory(tmp_path)
 
     assert [result.key for result in await again.search_similar("Where are idempotency keys kept?")] == ["queue"]
-    assert again._collection("memory").get(include=[])["ids"] == ["queue"]
+    assert again._chroma.of("memory").get(include=[])["ids"] == ["queue"]
     assert (await again.check(repair=True)).records == 1
 
 
@@ -599,7 +599,7 @@ async def test_what_an_older_ledger_had_not_settled_is_settled(tmp_path: Path) -
     await memory.store_many(
         [("keys", KEYS, {}), ("queue", QUEUE, {}), ("other", "The office is on the third floor.", {})]
     )
-    memory._collection("memory").delete(ids=["keys"])
+    memory._chroma.of("memory").delete(ids=["keys"])
     memory._book.close()
     leave_unfinished(tmp_path)
 

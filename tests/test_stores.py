@@ -31,7 +31,7 @@ _numbers = count()
 def failing_chroma(memory: MemoryStore) -> Iterator[None]:
     """The ledger takes what is written, and Chroma does not."""
     assert isinstance(memory, ChromaMemory)
-    collection: Any = memory._collection("memory")
+    collection: Any = memory._chroma.of("memory")
     works = collection.upsert
 
     def fails(**_: Any) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -22,6 +20,7 @@ from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memories import MemoryResult
+from langgraph_scrum_master.memory.collections import KINDS, Collections, refuse_after_fork, vectors_of
 from langgraph_scrum_master.memory.records import (
     BATCH,
     CANDIDATES,
@@ -42,15 +41,11 @@ from langgraph_scrum_master.shapes import well_formed
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
-    from chromadb.api.models.Collection import Collection
 
     from langgraph_scrum_master.memory.check import MemoryCheck
     from langgraph_scrum_master.memory.ledger import Ledger
 
 T = TypeVar("T")
-
-KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
-
 
 CHANGED = "changed"
 """What clients of one server tell each other in a collection's metadata: another value each time one has written."""
@@ -61,17 +56,12 @@ FAILED = "failed"
 MARGIN = 300.0
 """Seconds by which the clocks of clients may differ."""
 
-LINKS, LOOKED_AT = 24, 400
-"""Of Chroma's index, which is for more records than are held here: more than by default, or it would miss many."""
-
 MOST_OTHERS = 64
 """Tenants whose memory in one place is kept open."""
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 _numbered = count(1)
-_opened_in: int | None = None
-_connecting = threading.Lock()
 
 
 class ChromaMemory(RecordMemory):
@@ -101,12 +91,18 @@ class ChromaMemory(RecordMemory):
         self._models = dict(spaces or {})
         _refuse_unknown_spaces(self._models)
         self._path = Path(path) if path is not None else None
-        self._client = client
         self._embedder_choice = embedder
         self._namespace = namespace
         # Chroma's in-process clients share one database: the number keeps instances apart.
         self._realm = f"process-{next(_numbered)}" if path is None and client is None else "shared"
-        self._collections: dict[Kind, Collection] = {}
+        self._chroma = Collections(
+            self._path,
+            client,
+            whose=repr(self),
+            realm=self._realm,
+            namespace=namespace,
+            embedder=lambda: type(embedder_for(embedder)).__name__,
+        )
         self._others: OrderedDict[str, ChromaMemory] = OrderedDict()
         self._first: Callable[[], ChromaMemory | None] = lambda: None
         self._heard: str | None = None
@@ -124,7 +120,7 @@ class ChromaMemory(RecordMemory):
     @property
     def begun(self) -> bool:
         """Whether there is anything to open: False for a folder, or a namespace in it, that nobody has used yet."""
-        return self._ledger_path is None or self._ledger_path.exists() or not self._absent_from_chroma()
+        return self._ledger_path is None or self._ledger_path.exists() or not self._chroma.absent()
 
     async def open(self) -> None:
         """Load what the first search would load: the embedder, the ledger, and Chroma if it is needed."""
@@ -136,12 +132,8 @@ class ChromaMemory(RecordMemory):
         with self._writing, self._lock:
             if self._ledger is not None:
                 self._ledger.close()
-            if self._path is not None and self._client is not None:
-                client: Any = self._client
-                client.close()
-                self._client = None
             self._ledger = None
-            self._collections.clear()
+            self._chroma.close()
 
     async def put(self, records: Sequence[Record]) -> None:
         """Keep the records, in batches; what is kept already, word for word, is not written again."""
@@ -209,7 +201,7 @@ class ChromaMemory(RecordMemory):
     def _opened_for(self, namespace: str) -> ChromaMemory:
         other = ChromaMemory(
             self._path,
-            client=self._client if self._served else None,
+            client=self._chroma.client if self._served else None,
             embedder=self._embedder_choice,
             namespace=namespace,
             spaces=self._models,
@@ -231,8 +223,7 @@ class ChromaMemory(RecordMemory):
 
     def _shelves(self, known: Sequence[str]) -> list[str]:
         prefix = f"{self._namespace}{SHELF}"
-        told = [str((each.metadata or {}).get("namespace", "")) for each in self._connected().list_collections()]
-        named = {namespace.removeprefix(prefix) for namespace in told if namespace.startswith(prefix)}
+        named = {each.removeprefix(prefix) for each in self._chroma.namespaces() if each.startswith(prefix)}
         return sorted(named | {name for name in known if self._has_ledger(f"{prefix}{name}")})
 
     def _has_ledger(self, namespace: str) -> bool:
@@ -270,7 +261,7 @@ class ChromaMemory(RecordMemory):
                 # Another process made the collection anew, to repair it.
                 if type(error).__name__ != "NotFoundError":
                     raise
-                self._collections.clear()
+                self._chroma.look_again()
                 return call(*args)
 
     @contextmanager
@@ -342,10 +333,10 @@ class ChromaMemory(RecordMemory):
             own = [(record, vector) for record, vector in rows if record.kind == kind]
             for start in range(0, len(own), BATCH):
                 part = own[start : start + BATCH]
-                self._collection(kind).upsert(
+                self._chroma.of(kind).upsert(
                     ids=[record.key for record, _ in part],
                     documents=[record.text for record, _ in part],
-                    embeddings=_array([vector for _, vector in part]),
+                    embeddings=vectors_of([vector for _, vector in part]),
                     metadatas=[{"data": json.dumps(record.data), **written} for record, _ in part],
                 )
                 self._book.mark(kind, [record.key for record, _ in part], DONE)
@@ -360,7 +351,7 @@ class ChromaMemory(RecordMemory):
             if book.has(kind, keys):
                 book.mark(kind, keys, LEAVING)
                 self._untold = self._served
-                self._collection(kind).delete(ids=list(keys))
+                self._chroma.of(kind).delete(ids=list(keys))
                 book.remove(kind, keys)
                 self._tell()
 
@@ -406,7 +397,7 @@ class ChromaMemory(RecordMemory):
         book.refresh()
         if self._served:
             told = self._told()
-            if told != self._heard or self._collection("memory").count() != book.count("memory"):
+            if told != self._heard or self._chroma.of("memory").count() != book.count("memory"):
                 self._follow()
                 self._heard = told
         return book
@@ -418,15 +409,13 @@ class ChromaMemory(RecordMemory):
 
     def _told(self) -> str | None:
         """What the client that wrote last has told the others."""
-        self._collection("memory")
-        found = self._connected().get_collection(self._name("memory"), embedding_function=None).metadata or {}
-        return found.get(CHANGED)
+        return self._chroma.metadata("memory").get(CHANGED)
 
     def _tell(self) -> None:
         """Let other clients know that something has changed."""
         if self._served:
             others, told = self._told(), uuid4().hex
-            collection = self._collection("memory")
+            collection = self._chroma.of("memory")
             collection.modify(metadata={**(collection.metadata or {}), CHANGED: told})
             # Whoever wrote meanwhile is followed at the next search.
             self._heard = told if others == self._heard else self._heard
@@ -438,9 +427,9 @@ class ChromaMemory(RecordMemory):
             since, now = self._looked - MARGIN, time.time()
             for kind in KINDS:
                 self._fill_from_chroma((kind,), {"where": {"written": {"$gte": since}}})
-                if self._collection(kind).count() != self._book.count(kind):
+                if self._chroma.of(kind).count() != self._book.count(kind):
                     self._fill_from_chroma((kind,))
-                    there = set(self._collection(kind).get(include=[])["ids"])
+                    there = set(self._chroma.keys(kind))
                     gone = [record.key for record, _ in self._book.every(kind) if record.key not in there]
                     self._book.remove(kind, gone)
             self._looked = now
@@ -451,13 +440,8 @@ class ChromaMemory(RecordMemory):
         book = self._book
         if book.count(kind) * len(vector) <= MOST_NUMBERS:
             return book.nearest(kind, vector, limit)
-        cosines = dict(self._nearest_in_chroma(kind, vector, limit))
+        cosines = dict(self._chroma.nearest(kind, vector, limit))
         return [(number, cosines[key]) for number, key in book.keyed(kind, list(cosines))]
-
-    def _nearest_in_chroma(self, kind: Kind, vector: Any, limit: int) -> list[tuple[str, float]]:
-        found = self._collection(kind).query(query_embeddings=_array([vector]), n_results=limit, include=["distances"])
-        distances = found["distances"] or [[]]
-        return [(key, 1 - distance) for key, distance in zip(found["ids"][0], distances[0], strict=True)]
 
     def _check(self, repair: bool) -> MemoryCheck:
         from langgraph_scrum_master.memory.check import check
@@ -466,7 +450,7 @@ class ChromaMemory(RecordMemory):
         with self._writing:
             self._looked, self._heard = 0.0, FAILED
             book = self._up_to_date()
-            found = check(book, lambda kind: self._collection(kind).get(include=[])["ids"], self._nearest_in_chroma)
+            found = check(book, self._chroma.keys, self._chroma.nearest)
             if not repair or found.sound:
                 return found
             # What only Chroma has is somebody's memory too.
@@ -478,8 +462,7 @@ class ChromaMemory(RecordMemory):
                 book.mark(kind, [record.key for record, _ in rows], PENDING)
                 # A server's collection stays: others may be writing to it.
                 if not self._served:
-                    self._connected().delete_collection(self._name(kind))
-                    self._collections.pop(kind, None)
+                    self._chroma.delete(kind)
                 self._send(rows)
                 repaired += len(rows)
         return replace(found, repaired=repaired)
@@ -490,7 +473,7 @@ class ChromaMemory(RecordMemory):
 
         Where they are in line already Chroma is not even loaded, for that takes longer than all else together.
         """
-        _refuse_after_fork()
+        refuse_after_fork()
         with self._lock:
             if self._ledger is None:
                 self._ledger = self._opened_ledger()
@@ -514,9 +497,9 @@ class ChromaMemory(RecordMemory):
             if not ledger.complete:
                 for record, state in ledger.unfinished:
                     if state == LEAVING:
-                        self._collection(record.kind).delete(ids=[record.key])
+                        self._chroma.of(record.kind).delete(ids=[record.key])
                 self._looked = time.time()
-                if not self._absent_from_chroma():
+                if not self._chroma.absent():
                     self._fill_from_chroma()
                 self._upsert([record for record, state in ledger.unfinished if state == PENDING])
                 ledger.completed()
@@ -531,29 +514,16 @@ class ChromaMemory(RecordMemory):
     def _ledger_path(self) -> Path | None:
         return self._path / f"ledger-{digest(self._realm, self._namespace)}.sqlite3" if self._path else None
 
-    def _absent_from_chroma(self) -> bool:
-        """Whether the folder's Chroma surely has nothing of this namespace, as can be told without loading it."""
-        if self._path is None:
-            return False
-        file = self._path.resolve() / "chroma.sqlite3"
-        if not file.exists():
-            return True
-        # Chroma itself is asked if this is not how it keeps its names.
-        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as chroma:
-            names = {name for (name,) in chroma.execute("SELECT name FROM collections")}
-            return names.isdisjoint(self._name(kind) for kind in KINDS)
-        return False
-
     def _refuse_other_embedder(self, ledger: Ledger) -> None:
         if not ledger.size:
             return
         noted, embedder = ledger.embedder, type(self._embedder).__name__
         if noted is None:
             # Chroma has it noted, and refuses another.
-            self._collection("memory")
+            self._chroma.of("memory")
             ledger.note_embedder(embedder)
         elif noted != embedder:
-            raise self._filled_with(noted, embedder)
+            raise self._chroma.filled_with(noted)
 
     def _fill_from_chroma(self, kinds: Sequence[Kind] = KINDS, some: Mapping[str, Any] = NOTHING) -> None:
         """Write into the ledger what others, or an earlier version, put into Chroma, or changed there."""
@@ -562,95 +532,18 @@ class ChromaMemory(RecordMemory):
         for kind in kinds:
             # A server's word counts; beside a folder, what is about to be given to Chroma does.
             own = set() if self._served else self._book.unsettled_keys(kind)
-            for page in self._pages(kind, some):
+            for page in self._chroma.pages(kind, some):
                 rows = zip(page["ids"], page["documents"] or [], page["metadatas"] or [], strict=True)
                 records = [_record(kind, *row) for row in rows]
                 new = [i for i, record in enumerate(records) if record.key not in own and not self._book.same(record)]
                 if new:
                     entered = [records[i] for i in new]
-                    self._entered(self._book, entered, _array([page["embeddings"][i] for i in new]))
+                    self._entered(self._book, entered, vectors_of([page["embeddings"][i] for i in new]))
                     self._book.mark(kind, [record.key for record in entered], DONE)
-
-    def _pages(self, kind: Kind, some: Mapping[str, Any]) -> Iterator[Any]:
-        for offset in count(0, BATCH):
-            page = self._collection(kind).get(
-                include=["documents", "metadatas", "embeddings"], limit=BATCH, offset=offset, **some
-            )
-            if page["ids"]:
-                yield page
-            if len(page["ids"]) < BATCH:
-                return
 
     @property
     def _embedder(self) -> Embedder:
         return embedder_for(self._embedder_choice)
-
-    def _collection(self, kind: Kind) -> Collection:
-        _refuse_after_fork()
-        with self._lock:
-            if kind not in self._collections:
-                self._collections[kind] = self._open(kind)
-            return self._collections[kind]
-
-    def _open(self, kind: Kind) -> Collection:
-        embedder = type(self._embedder).__name__
-        collection = self._connected().get_or_create_collection(
-            self._name(kind),
-            metadata={"namespace": self._namespace, "embedder": embedder},
-            configuration={"hnsw": {"space": "cosine", "max_neighbors": LINKS, "ef_search": LOOKED_AT}},
-            embedding_function=None,
-        )
-        found = collection.metadata or {}
-        if found.get("namespace", self._namespace) != self._namespace:
-            raise StoreError(f"{self!r} would read the memory of {found['namespace']!r}")
-        filled_with = found.get("embedder")
-        if filled_with != embedder:
-            raise self._filled_with(filled_with, embedder)
-        return collection
-
-    def _filled_with(self, other: str | None, embedder: str) -> StoreError:
-        return StoreError(f"{self!r} was filled with {other!r}: open it with that embedder, not {embedder!r}")
-
-    def _name(self, kind: Kind) -> str:
-        return f"scrum-master-{digest(self._realm, self._namespace)}-{kind}"
-
-    def _connected(self) -> ClientAPI:
-        _refuse_after_fork()
-        # One after the other: a memory and those beside it share what Chroma makes here, and it would hand that out to
-        # one thread before another has finished making it.
-        with _connecting:
-            if self._client is None:
-                self._client = self._connect()
-        return self._client
-
-    def _connect(self) -> ClientAPI:
-        import chromadb
-        from chromadb.config import Settings
-
-        settings = Settings(anonymized_telemetry=False)
-        if self._path is None:
-            return chromadb.EphemeralClient(settings)
-        self._path.mkdir(parents=True, exist_ok=True)
-        return self._open_folder(chromadb.PersistentClient, settings)
-
-    def _open_folder(self, connect: Callable[..., ClientAPI], settings: Any) -> ClientAPI:
-        try:
-            return connect(str(self._path), settings)
-        except BaseException:
-            # Chroma would hand out the half-opened folder again, and hide what is wrong with it.
-            from chromadb.api.shared_system_client import SharedSystemClient
-
-            SharedSystemClient._identifier_to_system.pop(str(self._path), None)
-            raise
-
-
-def _refuse_after_fork() -> None:
-    global _opened_in
-    _opened_in = _opened_in or os.getpid()
-    if _opened_in != os.getpid():
-        raise StoreError(
-            "Chroma was opened before this process was forked, and would hang here: fork first, or use spawn"
-        )
 
 
 def _record(kind: Kind, key: str, text: str, metadata: Any) -> Record:
@@ -674,12 +567,3 @@ def _refuse_unknown_spaces(models: Mapping[str, Embedder]) -> None:
             raise ConfigError(
                 f"the model for {space} must have embed_documents and embed_query, got {type(model).__name__}"
             )
-
-
-def _array(vectors: Sequence[Any]) -> Any:
-    import numpy as np
-
-    array = np.asarray(vectors, dtype="float32")
-    # A zero vector has no cosine with anything.
-    array[~array.any(axis=1), 0] = 1.0
-    return array
