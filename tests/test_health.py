@@ -143,7 +143,7 @@ def test_a_step_with_a_gap_leaves_health_and_cycles_in_the_checkpoint() -> None:
 @pytest.mark.parametrize(
     ("times", "severity", "strategy"),
     [
-        (3, "low", "inject_context"),
+        (4, "low", "inject_context"),
         (5, "medium", "inject_context"),
         (8, "high", "break_cycle"),
         (12, "critical", "escalate_human"),

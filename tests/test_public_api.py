@@ -10,7 +10,7 @@ import langgraph_scrum_master
 from langgraph_scrum_master import ConfigError
 
 AT_FIRST_USE = tuple(
-    f"langgraph_scrum_master.{name}" for name in ("memories", "observe.gates", "observe.wording", "text.redact")
+    f"langgraph_scrum_master.{name}" for name in ("memories", "observe.gates", "observe.asking.model", "text.redact")
 )
 """What takes long to load and not everybody uses."""
 

@@ -14,9 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 
 from builders import NOW, a_state, says
 from langgraph_scrum_master import ContextGap, Observation, ScrumMaster
-from langgraph_scrum_master.model import Turn
 from langgraph_scrum_master.observe import Watcher, observe
-from langgraph_scrum_master.observe.cycles import Repeats
 from langgraph_scrum_master.observe.turns import WINDOW
 
 SAID = (
@@ -234,15 +232,3 @@ def test_messages_that_cannot_be_compared_are_read_anew() -> None:
     for i in range(3):
         messages = [*messages, says("dev", f"Step {i} is done.", id=f"n{i}")]
         assert "sm_output" not in master.node.invoke({"messages": messages})
-
-
-def test_cycles_stand_in_the_same_order_from_step_to_step() -> None:
-    said = {0: ("a", "The deployment pipeline failed with error seven"), 4: ("b", "The module was rejected once more")}
-    repeats, orders = Repeats(), set()
-    for i in range(60):
-        agent, text = said.get(i % 8, ("c", "working on it"))
-        repeats.add(Turn(id=str(i), agent=agent, kind="agent", text=text))
-        orders.add("".join(cycle.agent for cycle in repeats.cycles()))
-
-    assert "ba" not in orders
-    assert "ab" in orders

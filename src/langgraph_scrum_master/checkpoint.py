@@ -19,6 +19,7 @@ from langgraph_scrum_master.model import (
     RetrievedContext,
     SMOutput,
     SourceFailure,
+    Span,
 )
 
 MSGPACK_TYPES: tuple[type, ...] = (
@@ -34,6 +35,7 @@ MSGPACK_TYPES: tuple[type, ...] = (
     HealthAlert,
     CycleAnalysis,
     CyclePattern,
+    Span,
 )
 """The types that we write into the state."""
 

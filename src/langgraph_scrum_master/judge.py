@@ -15,6 +15,9 @@ from langgraph_scrum_master.text.sanitize import as_data
 DOUBTFUL = 0.85
 """Gaps of less confidence are shown to the model."""
 
+UNCONFIRMED = 0.5
+"""Gaps of less confidence are none unless the model confirms them."""
+
 SHOWN_TURNS, SHOWN_CHARACTERS = 12, 600
 """How much of the conversation it sees."""
 
@@ -29,7 +32,7 @@ _TASK = (
 
 
 class Judge:
-    """Confirms doubtful gaps with any LangChain chat model. If the model fails or is late, the gap stands."""
+    """Confirms doubtful gaps with any LangChain chat model. If the model fails or is late, likely gaps stand."""
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
@@ -44,7 +47,7 @@ class Judge:
                 verdict = await asyncio.wait_for(self._ask(gap, turns), deadline)
             except Exception as error:
                 logger.warning("judge.failed", gap_id=gap.gap_id, error=f"{type(error).__name__}: {error}")
-                return True
+                return gap.confidence >= UNCONFIRMED
             self._verdicts[gap.gap_id] = verdict
             if len(self._verdicts) > REMEMBERED:
                 self._verdicts.popitem(last=False)

@@ -63,3 +63,13 @@ class _Logger:
 
 
 logger = _Logger()
+
+
+@cache
+def _log_once(key: str, got: str, expected: str) -> None:
+    logger.warning("state.not_understood", key=key, got=got, expected=expected)
+
+
+def not_understood(key: str, value: object, expected: str) -> None:
+    """Log, once per process, that a key of the state has a shape that is not read."""
+    _log_once(key, type(value).__name__, expected)

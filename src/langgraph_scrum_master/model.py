@@ -69,6 +69,20 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat()
 
 
+Asked: TypeAlias = Literal["user", "team", "nobody"]
+"""Who is asked: the user, who alone can answer; the team; or nobody in particular."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span(Plain):
+    """A part of a message's text."""
+
+    message: str
+    """The message's id."""
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextGap(Plain):
     """Why which agent needs what, with the evidence."""
@@ -87,9 +101,13 @@ class ContextGap(Plain):
     """The single things that the query asks for, where there are several: each is looked for by itself."""
     about: str = ""
     """What the need is known by, where its words change from turn to turn."""
+    whom: Asked | str = ""
+    """Who was asked, where somebody asks: only the user can answer what is asked of the user."""
+    spans: tuple[Span, ...] = ()
+    """Where in the messages the need is."""
 
     def __post_init__(self) -> None:
-        freeze(self, "indicators", "missing", "parts")
+        freeze(self, "indicators", "missing", "parts", "spans")
         clamp(self, "confidence", 0.0, 1.0)
         _one_of(self, "reason", VALID_GAP_REASONS)
 
@@ -483,6 +501,15 @@ class Question:
     """The agent that was asked, where that is said."""
     since: float | None = None
     """Seconds since the epoch, where the message tells."""
+    whom: Asked = "team"
+    start: int = 0
+    end: int = 0
+    """Where in the turn's text it is asked."""
+    probability: float = 1.0
+    evidence: str = ""
+    """What fired: the model with its probability, or an exact form, and what confirmed it."""
+    confirmed: bool = True
+    """Whether it is more than likely, or something has confirmed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,11 +520,17 @@ class Gate:
     reason: str
     missing: tuple[str, ...] = ()
     """What it wants to know, as its reason says it; nothing if it wants something else."""
+    agent: str = ""
+    """The agent whose work was turned back, where that is known."""
+    turn: str = ""
+    """The message in which it did, if it was one."""
+    unnamed: bool = False
+    """Whether it only says that something is missing, not what."""
 
     @property
     def indicator(self) -> str:
         """How a gap names it as its evidence."""
-        return f"gate {self.name or 'gate_failure'}"
+        return f"gate {self.name or 'gate_failure'}" + (f"@{self.turn}" if self.turn else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -511,6 +544,8 @@ class Flag:
     missing: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     """The single things in the need, where there are several."""
+    unnamed: bool = False
+    """Whether it only says that something is missing: the need is then what the agent works on."""
 
 
 CycleKind: TypeAlias = Literal["repeated_turn", "repeated_call", "hub", "topic_cycle", "reported"]
@@ -536,6 +571,7 @@ class Cycle:
     last: float | None = None
     news: float = 0.0
     """The share of words in its last round that were new."""
+    confidence: float = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

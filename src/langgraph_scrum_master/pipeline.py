@@ -14,6 +14,7 @@ from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
+from langgraph_scrum_master.detect.clarification import LIKELY
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.history import given_keys, sorted_out, waits
 from langgraph_scrum_master.inject import state_update, target_for
@@ -100,27 +101,30 @@ class Pipeline:
     snapshots: SnapshotRecorder | None = None
     redact: Redact | None = None
 
-    def glance(self, state: object) -> dict[str, Any] | None:
-        """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting."""
+    def glance(self, state: object, running: bool = False) -> dict[str, Any] | None:
+        """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting.
+
+        In a graph that is `running`, a turn that does not say when it was made was made now.
+        """
         try:
             if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
                 return None
             if self.detectors != DETECTORS or waits(state):
                 return None
-            seen = glance(state, self.watcher)
+            seen = glance(state, self.watcher, self.clock() if running else None)
             return state_update(state, seen, None) if seen is not None else None
         # The sighting meets it again, and tells.
         except Exception:
             return None
 
-    def sight(self, state: object) -> Sighting:
+    def sight(self, state: object, running: bool = False) -> Sighting:
         """Observe and detect: no I/O, and on a healthy team nothing more happens."""
         began = time.time_ns()
         with redacting(self.redact):
-            sighting = self._sight(state)
+            sighting = self._sight(state, running)
         return replace(sighting, looked=(began, time.time_ns())) if sighting.gaps else sighting
 
-    def _sight(self, state: object) -> Sighting:
+    def _sight(self, state: object, running: bool) -> Sighting:
         values: State = {}
         try:
             values, saved_at = unwrapped(state)
@@ -131,7 +135,7 @@ class Pipeline:
                 now=saved_at or self._now(),
                 requirements=self.config.requirements,
                 watcher=self.watcher,
-                saved_at=instant(saved_at) if saved_at else None,
+                saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
             found = detect(observation, self.detectors)
             gaps, given_up = (
@@ -147,7 +151,10 @@ class Pipeline:
         return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
 
     async def judged(self, sighting: Sighting) -> Sighting:
-        """The sighting without the gaps that the judge, if there is one, does not confirm."""
+        """The sighting without the gaps that the judge, if there is one, does not confirm.
+
+        Questions that are only likely are shown to it, too.
+        """
         if self.judge is None or not sighting.gaps:
             return sighting
         turns, deadline = sighting.observation.turns, self.config.deadline
@@ -155,6 +162,12 @@ class Pipeline:
             verdicts = await asyncio.gather(*(self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps))
         confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
         return replace(sighting, gaps=confirmed)
+
+    def sure(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that only a judge could confirm."""
+        if self.judge is None:
+            return sighting
+        return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= LIKELY))
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""
@@ -347,10 +360,10 @@ def failed_output(why: str, now: str) -> SMOutput:
 
 def _told(turn: Turn) -> str:
     """What the turn states: a question holds the words of its answer without telling it."""
-    asked = " ".join(asks(turn))
-    if not asked and "?" not in turn.text:
-        return turn.text
-    return "\n".join(s for s in sentences(turn.text) if not s.endswith("?") and s not in asked)
+    text = turn.text
+    for need in sorted(asks(turn), key=lambda need: -need.start):
+        text = f"{text[: need.start]}\n{text[need.end :]}"
+    return text if "?" not in text else "\n".join(s for s in sentences(text) if not s.endswith("?"))
 
 
 def seen_gap(gap: ContextGap) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from langgraph_scrum_master.detect import DETECTORS
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.logs import Redact
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
-from langgraph_scrum_master.pipeline import Pipeline
+from langgraph_scrum_master.observe import Watcher
+from langgraph_scrum_master.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from langgraph_scrum_master.judge import Judge
     from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
+    from langgraph_scrum_master.observe.asking.model import AskingModel
     from langgraph_scrum_master.step import Step
     from langgraph_scrum_master.text.redact import Redaction
 
@@ -41,10 +43,11 @@ class ScrumMaster:
 
     Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
     in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. A chat model as
-    `judge` may turn down doubtful gaps, where it can be awaited: in `aevaluate`, and in graphs that are. `snapshots` is
+    `judge` may turn down doubtful gaps, and confirm questions that are only likely. `snapshots` is
     the folder, or the recorder, for a snapshot of every step with a gap, to replay it later. `redact` takes words out
     of what leaves to logs, recorder, snapshots and streams ("all", "secrets", "emails", a function, or several of
-    these); the agent and the state get everything.
+    these); the agent and the state get everything. `asking` is a weights file that `scrum-master train` wrote, instead
+    of the one that comes with the package.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class ScrumMaster:
         judge: ChatModel | None = None,
         snapshots: str | Path | SnapshotRecorder | None = None,
         redact: Redaction | Redact | Iterable[Redaction | Redact] | None = None,
+        asking: str | Path | AskingModel | None = None,
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
@@ -81,6 +85,7 @@ class ScrumMaster:
             judge=_judge(judge) if judge is not None else None,
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
             redact=_redactor(redact) if redact is not None else None,
+            watcher=Watcher(_asking_model(asking), doubtful=judge is not None),
         )
 
     @classmethod
@@ -89,12 +94,13 @@ class ScrumMaster:
 
         `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_EMBEDDER` what that was filled with,
         `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, `SCRUM_MASTER_SNAPSHOTS` the folder of its snapshots,
-        `SCRUM_MASTER_REDACT` what is kept out of both, and every field of `InjectionConfig` has a variable of its own.
+        `SCRUM_MASTER_REDACT` what is kept out of both, `SCRUM_MASTER_ASKING` the weights of its asking model, and every
+        field of `InjectionConfig` has a variable of its own.
         `otherwise` are the values of those that are not set, by their names in lower case.
         """
-        path, embedder, log, snapshots, redact = (
+        path, embedder, log, snapshots, redact, asking = (
             environ.get(f"{ENV_PREFIX}{name.upper()}") or otherwise.pop(name, None)
-            for name in ("memory_path", "embedder", "audit_log", "snapshots", "redact")
+            for name in ("memory_path", "embedder", "audit_log", "snapshots", "redact", "asking")
         )
         config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
@@ -108,7 +114,7 @@ class ScrumMaster:
 
             recorder = JsonlRecorder(log)
         given: Any = names_in(redact) if isinstance(redact, str) else redact
-        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots, redact=given)
+        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots, redact=given, asking=asking)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -131,18 +137,21 @@ class ScrumMaster:
 
     def detect(self, state: object) -> tuple[ContextGap, ...]:
         """The gaps that are not settled yet, the most confident first; empty on a healthy team."""
-        return self._pipeline.sight(state).gaps if self._pipeline.glance(state) is None else ()
+        if self._pipeline.glance(state) is not None:
+            return ()
+        return self._pipeline.sure(self._pipeline.sight(state)).gaps
 
     def evaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
         sighting = self._pipeline.sight(state)
-        needed = sighting.gaps or sighting.given_up
-        return wait_for(self._pipeline.serve(sighting, self._memory, _unseen)) if needed else None
+        return wait_for(self._judged_and_served(sighting)) if sighting.gaps or sighting.given_up else None
 
     async def aevaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None, without blocking the event loop."""
-        sighting = await self._pipeline.judged(self._pipeline.sight(state))
-        return await self._pipeline.serve(sighting, self._memory, _unseen)
+        return await self._judged_and_served(self._pipeline.sight(state))
+
+    async def _judged_and_served(self, sighting: Sighting) -> InjectionResult | None:
+        return await self._pipeline.serve(await self._pipeline.judged(sighting), self._memory, _unseen)
 
     @cached_property
     def step(self) -> Step:
@@ -179,6 +188,18 @@ class ScrumMaster:
         from langgraph_scrum_master.node import check
 
         check(builder, deliver_message=self._pipeline.config.deliver == "message")
+
+
+def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
+    if given is None:
+        return None
+    from langgraph_scrum_master.observe.asking.model import AskingModel
+
+    if isinstance(given, AskingModel):
+        return given
+    if isinstance(given, str | Path):
+        return AskingModel.load(given)
+    raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {given!r}")
 
 
 def _judge(model: ChatModel) -> Judge:

@@ -36,10 +36,12 @@ class Step:
 
     def run(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The update for a state; without a gap no event loop is touched."""
-        if (quiet := self._pipeline.glance(state)) is not None:
+        if (quiet := self._pipeline.glance(state, running=True)) is not None:
             return quiet
         try:
-            sighting = reader.narrowed(self._pipeline.sight(state))
+            sighting = reader.narrowed(self._pipeline.sight(state, running=True))
+            if sighting.gaps and self._pipeline.judge is not None:
+                sighting = wait_for(self._pipeline.judged(sighting))
             if sighting.calm:
                 return self._update(sighting, None)
             run = _Run(self._pipeline, self._memory, _runtime())
@@ -54,10 +56,10 @@ class Step:
 
     async def arun(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The same without blocking the event loop."""
-        if (quiet := self._pipeline.glance(state)) is not None:
+        if (quiet := self._pipeline.glance(state, running=True)) is not None:
             return quiet
         try:
-            sighting = await self._pipeline.judged(reader.narrowed(self._pipeline.sight(state)))
+            sighting = await self._pipeline.judged(reader.narrowed(self._pipeline.sight(state, running=True)))
             if sighting.calm:
                 return self._update(sighting, None)
             run = _Run(self._pipeline, self._memory, _runtime())

@@ -24,6 +24,8 @@ DETECTORS: tuple[Detector, ...] = (
 )
 """In the order that breaks ties of confidence."""
 
+SLOW = "long_cycle_time"
+
 
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
     """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
@@ -37,10 +39,17 @@ def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) 
                 raise
             name = getattr(detector, "__name__", type(detector).__name__)
             logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
+    found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found, observation)]
     by_need: dict[str, ContextGap] = {}
     for gap in sorted(found, key=lambda gap: -gap.confidence):
         by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
     return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
+
+
+def _in_company(slow: ContextGap, found: Sequence[ContextGap], observation: Observation) -> bool:
+    """Whether anything else speaks for it that a slow agent lacks context: being slow alone is a matter of health."""
+    reported = observation.reported_health is not None and observation.reported_health.status != "healthy"
+    return reported or any(gap.agent == slow.agent and gap.reason != SLOW for gap in found)
 
 
 def _surer(gap: ContextGap, other: ContextGap) -> ContextGap:

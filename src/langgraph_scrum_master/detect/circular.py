@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from langgraph_scrum_master.detect.gap import gap
 from langgraph_scrum_master.model import ContextGap, Observation
 
-CONFIDENCE = 0.8
-
 
 def circular_logic(observation: Observation) -> Iterator[ContextGap]:
     """A gap for each cycle; what it turns about is what to look for."""
@@ -19,6 +17,6 @@ def circular_logic(observation: Observation) -> Iterator[ContextGap]:
             reason="circular_logic",
             query=cycle.topic or observation.task,
             about=cycle.about,
-            confidence=CONFIDENCE,
+            confidence=cycle.confidence,
             indicators=tuple(f"repeated@{turn}" for turn in cycle.evidence),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from langgraph_scrum_master.detect.gap import gap
+from langgraph_scrum_master.detect.gap import gap, work_at_hand
 from langgraph_scrum_master.model import ContextGap, Observation
 
 CONFIDENCE = 0.95
@@ -17,9 +17,10 @@ def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
             observation,
             agent=flag.agent,
             reason="explicit_flag",
-            query=flag.need,
+            query=work_at_hand(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
             confidence=CONFIDENCE,
             indicators=(f"flag@{flag.origin}",),
             missing=flag.missing,
             parts=flag.parts,
+            about=f"flag {flag.origin}" if flag.unnamed else "",
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from langgraph_scrum_master.model import ContextGap, GapReason, Observation, digest
+from langgraph_scrum_master.model import Asked, ContextGap, GapReason, Observation, Span, digest
 from langgraph_scrum_master.shapes import well_formed
 
 UNKNOWN_AGENT = "unknown"
@@ -10,6 +10,9 @@ UNKNOWN_AGENT = "unknown"
 LONGEST_QUERY = 1_000
 """Characters of a query; what is longer is no question but a document."""
 
+
+LAST_TURNS, LONGEST_TURN = 2, 300
+"""Turns of an agent, and characters of each, that tell what it works on."""
 
 MOST_MISSING = 100
 """Names of what is missing."""
@@ -29,6 +32,8 @@ def gap(
     missing: tuple[str, ...] = (),
     parts: tuple[str, ...] = (),
     about: str = "",
+    whom: Asked | str = "",
+    spans: tuple[Span, ...] = (),
 ) -> ContextGap:
     """The gap, with an id that the same evidence gives again."""
     agent = well_formed(agent or observation.current_agent or UNKNOWN_AGENT)
@@ -45,7 +50,18 @@ def gap(
         missing=tuple(_clipped(name) for name in missing[:MOST_MISSING]),
         parts=parts[:MOST_PARTS] if len(parts) > 1 else (),
         about=about,
+        whom=whom,
+        spans=spans,
     )
+
+
+def work_at_hand(observation: Observation, agent: str) -> str:
+    """What the agent works on, for a need that nobody has named: the story or task, and its own last turns."""
+    own = [
+        turn.text for turn in observation.turns if turn.kind == "agent" and turn.agent == agent and turn.text.strip()
+    ]
+    said = [text[:LONGEST_TURN] for text in own[-LAST_TURNS:]]
+    return " ".join(filter(None, (observation.task, *said)))
 
 
 def _clipped(text: str) -> str:

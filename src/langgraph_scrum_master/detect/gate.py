@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from langgraph_scrum_master.detect.gap import gap
+from langgraph_scrum_master.detect.gap import gap, work_at_hand
 from langgraph_scrum_master.model import ContextGap, Observation
 
 CONFIDENCE = 0.85
@@ -14,12 +14,14 @@ def gate_failure(observation: Observation) -> Iterator[ContextGap]:
     """A gap for each gate whose reason speaks of something missing; other failures are not for context to cure."""
     for failed in observation.gates:
         if failed.missing:
+            agent = failed.agent or observation.current_agent
             yield gap(
                 observation,
-                agent=observation.current_agent,
+                agent=agent,
                 reason="gate_failure",
-                query=", ".join(failed.missing),
-                parts=failed.missing,
+                query=work_at_hand(observation, agent) if failed.unnamed else ", ".join(failed.missing),
+                parts=() if failed.unnamed else failed.missing,
                 confidence=CONFIDENCE,
                 indicators=(failed.indicator,),
+                about=f"gate {failed.name}" if failed.unnamed else "",
             )

@@ -30,6 +30,11 @@ MISSING_FIELDS = (
 )
 """Fields of structured output in which agents say what they lack."""
 
+OUTPUT = "_output"
+"""How the state keys end in which agents leave their output: `dev_output`, `analyst_output`."""
+
+OURS = "sm_output"
+
 MOST_NEEDS = 100
 """Items of such a field that are read."""
 
@@ -66,6 +71,11 @@ class Flagged:
         return tuple([flag for flags in self.by_agent.values() for flag in flags])
 
 
+def output_keys(state: State) -> list[str]:
+    """The keys in which agents leave their output; ours is not among them."""
+    return [key for key in state if str(key).endswith(OUTPUT) and key != OURS]
+
+
 def state_flags(
     state: State, current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
 ) -> Iterator[Flag]:
@@ -74,6 +84,9 @@ def state_flags(
         yield _flag(current_agent, needs, "missing_context")
     if (answer := state.get(STRUCTURED)) is not None and (needs := _confessed(answer)):
         yield _flag(current_agent, needs, STRUCTURED)
+    for key in output_keys(state):
+        if needs := _confessed(state.get(key)):
+            yield _flag(key.removesuffix(OUTPUT), needs, key)
     if target:
         yield from _required(state, target, requirements)
 
@@ -110,13 +123,15 @@ _UNNAMED = ("missing context",)
 
 
 def _flag(agent: str, needs: tuple[str, ...], origin: str) -> Flag:
-    return Flag(agent=agent, need=", ".join(needs), origin=origin, parts=needs if len(needs) > 1 else ())
+    parts = needs if len(needs) > 1 else ()
+    return Flag(agent=agent, need=", ".join(needs), origin=origin, parts=parts, unnamed=needs == _UNNAMED)
 
 
 def _confessed(answer: object) -> tuple[str, ...]:
     """What an agent's structured output names as missing, in a field for that."""
-    fields = (read(answer, name) for name in MISSING_FIELDS)
-    return next((needs for value in fields if value is not True and (needs := _needs(value))), ())
+    values = [read(answer, name) for name in MISSING_FIELDS]
+    named = next((needs for value in values if value is not True and (needs := _needs(value))), ())
+    return named or (_UNNAMED if read(answer, MISSING_FIELDS[0]) is True else ())
 
 
 def _needs(value: object) -> tuple[str, ...]:

@@ -79,6 +79,11 @@ def hands_back(call: ToolCall) -> bool:
     return call.name.startswith(_BACK)
 
 
+def is_handoff(call: ToolCall) -> bool:
+    """Whether the call gives work to another agent, or back."""
+    return call.name.startswith((_OUT, _BACK)) or call.name == "task"
+
+
 def subagent_of(call: ToolCall) -> str:
     """The subagent that the call is for, which reports in the tool's answer; nothing if it is another call."""
     return _argument(call.arguments, "subagent_type") if call.name == "task" else ""

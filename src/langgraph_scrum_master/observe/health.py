@@ -35,6 +35,7 @@ _WORDS = {
     "idle": "{agent} has been idle for {value:.0f} s, with work waiting for it",
     "cycle_time": "{agent} usually takes {value:.0f} s for a turn",
     "churn": "{agent} makes {value:.1f} turns a minute",
+    "slow_turn": "{agent} took {value:.0f} s for its latest turn, far more than it usually does",
 }
 
 
@@ -123,6 +124,9 @@ def _alerts(metrics: HealthMetrics, observation: Observation) -> Iterator[Health
     yield from _over("idle", idle, IDLE, observation.now)
     yield from _over("cycle_time", metrics.agent_cycle_times, CYCLE, observation.now)
     yield from _over("churn", metrics.agent_churn_rates, CHURN, observation.now)
+    for pace in observation.paces:
+        if pace.seconds > pace.limit > 0:
+            yield from _over("slow_turn", {pace.agent: pace.seconds}, {"warning": pace.limit}, observation.now)
 
 
 def _over(kind: str, values: Mapping[str, float], thresholds: Mapping[str, float], now: str) -> Iterator[HealthAlert]:

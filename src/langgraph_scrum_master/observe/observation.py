@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from langgraph_scrum_master.model import Observation
 from langgraph_scrum_master.observe.cycles import analysed
-from langgraph_scrum_master.observe.flags import state_flags
+from langgraph_scrum_master.observe.flags import output_keys, state_flags
 from langgraph_scrum_master.observe.handoffs import pending_target
 from langgraph_scrum_master.observe.health import read_health
 from langgraph_scrum_master.observe.pace import reported
@@ -18,7 +18,7 @@ from langgraph_scrum_master.state import FIGURES_KEY
 
 TOLD = (
     *("current_story", "handoff_context", "missing_context", "structured_response"),
-    *("gate_blocked", "gate_results", "health_status", "cycle_analysis"),
+    *("gate_blocked", "gate_failure", "gate_results", "health_status", "cycle_analysis"),
 )
 """The state's own keys that tell of the team."""
 
@@ -46,10 +46,13 @@ def observe(
     return observation
 
 
-def glance(state: State, watcher: Watcher) -> Observation | None:
-    """The bare observation of a team at which there is nothing to see; None if it takes a closer look."""
+def glance(state: State, watcher: Watcher, saved_at: float | None = None) -> Observation | None:
+    """The bare observation of a team at which there is nothing to see; None if it takes a closer look.
+
+    `saved_at` is when the newest message came, where it does not say.
+    """
     figures = state.get(FIGURES_KEY)
-    watch = watcher.take(state.get("messages"), _at_turn(state), figures)
+    watch = watcher.take(state.get("messages"), _at_turn(state), figures, saved_at)
     quiet = watch.quiet and not _told(state)
     due = watch.paces.due(figures, len(watch.turns)) if quiet else None
     watcher.keep(state.get("messages"), watch)
@@ -67,7 +70,7 @@ def _at_turn(state: State) -> str:
 
 def _told(state: State) -> bool:
     """Whether the state's own keys tell of the team: most have none of those."""
-    return any(state.get(key) is not None for key in TOLD)
+    return any(state.get(key) is not None for key in TOLD) or bool(output_keys(state))
 
 
 def _observation(
@@ -82,7 +85,8 @@ def _observation(
         handoffs=watch.handoffs.latest(),
         questions=watch.questions.open(),
         flags=watch.flags.raised(),
-        cycles=watch.repeats.cycles() if watch.rounds.cycle is None else (*watch.repeats.cycles(), watch.rounds.cycle),
+        gates=tuple(watch.gates.by_gate.values()),
+        cycles=watch.cycles(),
         paces=(watch.paces.newest,) if watch.paces.newest is not None else (),
         task=watch.request,
         cycle_times=watch.paces.cycle_times(),
@@ -99,7 +103,7 @@ def _completed(seen: Observation, state: State, requirements: Mapping[str, Seque
     return replace(
         seen,
         handoff_target=target,
-        gates=read_gates(state),
+        gates=(*read_gates(state), *seen.gates),
         gate_blocked=truthy(state.get("gate_blocked")),
         flags=(*state_flags(state, current, target, requirements), *seen.flags),
         cycles=(*analysed(state.get("cycle_analysis"), seen.turns, current, seen.now), *seen.cycles),

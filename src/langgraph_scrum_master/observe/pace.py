@@ -50,7 +50,7 @@ _LATEST = 1e11
 class Paces:
     """How long each agent's latest turns took, and the pace of the newest."""
 
-    __slots__ = ("_before", "_counted", "_newest", "_samples", "_until", "newest", "timed")
+    __slots__ = ("_before", "_counted", "_newest", "_samples", "_until", "measured", "newest", "timed")
 
     def __init__(self, figures: object = None) -> None:
         self._until = _until(figures)
@@ -60,6 +60,8 @@ class Paces:
         self._newest: tuple[Turn, float] | None = None
         self._before: float | None = None
         self.newest: Pace | None = None
+        self.measured = False
+        """Whether turns are dated by the clock of whoever looks at them, for the messages say nothing."""
         self.timed = bool(self._samples)
         """Whether any message tells its time."""
 
@@ -102,7 +104,7 @@ class Paces:
 
         The newest turn is not in them: whoever reads this state again compares it with what was before.
         """
-        fresh = max(1, min(SAVED_EVERY, turns // 2))
+        fresh = SAVED_EVERY if self.measured else max(1, min(SAVED_EVERY, turns // 2))
         if len(self._counted) < fresh or self._counted[-fresh] <= _until(figures):
             return None
         return {"until": self._until, "cycle_times": {agent: list(times) for agent, times in self._samples.items()}}
@@ -131,13 +133,15 @@ class Paces:
 
 def reported(health: object, current_agent: str) -> Iterator[Pace]:
     """The pace that the state's health figures tell, for teams whose messages carry no times."""
-    # The agent's own figure is left out of what it is compared with.
-    times = _numbers(dict_of(read(read(health, "metrics"), "agent_cycle_times")))
+    metrics = read(health, "metrics")
+    times = _numbers(dict_of(read(metrics, "agent_cycle_times")))
     if read(health, "status") == "healthy":
         return
+    # The agent's own figure is left out of what it is compared with, unless there is no other.
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
-    if current_agent in times and others:
-        usual = median(others)
+    overall = _plausible((read(metrics, "overall_cycle_time"),))
+    if current_agent in times and (others or overall):
+        usual = median(others) if others else overall[0]
         yield Pace(
             agent=current_agent,
             seconds=times[current_agent],

@@ -3,83 +3,222 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from langgraph_scrum_master.model import Question, Turn
-from langgraph_scrum_master.observe.asking import asks
-from langgraph_scrum_master.observe.handoffs import called
+from langgraph_scrum_master.model import Asked, Question, Turn
+from langgraph_scrum_master.observe.asking import Ask, asks, shipped_model
+from langgraph_scrum_master.observe.asking.cues import cues
+from langgraph_scrum_master.observe.handoffs import called, hands_back
 from langgraph_scrum_master.text.terms import terms
 
-SHORT_ANSWER = 6
-"""A reply of at most so many words right after a question answers it, whatever its words."""
+if TYPE_CHECKING:
+    from langgraph_scrum_master.observe.asking.model import AskingModel
+    from langgraph_scrum_master.observe.asking.replies import Speaker
 
+SETTLED = 0.5
+"""The probability from which a question is settled, by all turns that came after it together."""
 
-_NO_ANSWER = re.compile(
-    r"\b(?:(?:don't|do not) know|no (?:idea|clue)|not sure|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|"
-    r"get back to you|should know|good (?:question|point)|(?:please|better) ask|ask (?:the|our|your) \w+|"
-    r"no decision (?:on|about|yet|has)|not (?:been )?decided)\b|^\W*ok(?:ay)?\W*$",
+TRUST = {"other": 1.0, "self": 0.8, "tool": 0.5}
+"""How much the probability counts that a turn settles a question, by who speaks: tools say much that is no answer."""
+
+NO_ANSWER = 0.3
+"""The probability below which a reply is no answer."""
+
+UNANSWERED = 2
+"""Turns of others after a doubtful question of an agent that has stopped, none of which answers it, that confirm it."""
+
+GIVEN_UP = 6
+"""Own turns of the asker after which it has gone on without an answer."""
+
+MOST = 6
+"""Open questions of one asker, the latest."""
+
+LOOKED_AT = 4_000
+"""Characters of a reply that are read."""
+
+_ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
+_CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
+_ASK_ELSEWHERE = re.compile(
+    r"\b(?:ask (?!for\b)\w+|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
+    r"|nobody)\b",
     re.I,
 )
-_ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
-_SPACES = re.compile(r"\s+")
-_LOOKED_AT = 12_000
-_CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
-_SETTLES = re.compile(
-    r"\b(?:we (?:use|keep|go|have|decided|will)|we'll|go with|it(?:'s| is)|they are|must|should|as (?:agreed|decided)|"
-    r"according to|for \d|use the|see (?:the|ADR))\b",
+_SECOND_PERSON = re.compile(
+    r"\b(?:you|your|yours|sie|ihr|ihre[rnm]?|ihnen|du|dein\w*|vous|votre|vos|tu|ton|tes|usted|su|sus|tus?|você|seu|sua|lei|suo"
+    r"|вы|вас|вам|ваш\w*|आप\w*|aap\w*)\b|[您你]|お客様|ご|고객님|님|시",
     re.I,
 )
 
 
 class OpenQuestions:
-    """What each asker asked for in its newest turn and was not told yet, oldest first."""
+    """What each asker asked for and was not told yet, oldest first."""
 
-    __slots__ = ("by_asker",)
+    __slots__ = ("_doubtful", "_model", "by_asker")
 
-    def __init__(self) -> None:
-        self.by_asker: dict[str, list[_Asked]] = {}
+    def __init__(self, model: AskingModel | None = None, doubtful: bool = False) -> None:
+        self._model = model
+        self._doubtful = doubtful
+        self.by_asker: dict[str, list[_Open]] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Whether a question is open, and is not doubtful unless such count."""
+        return any(asked.sure or self._doubtful for several in self.by_asker.values() for asked in several)
 
     def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:
-        """Take in the next turn: it may answer, it may ask, and whoever goes on is no longer waiting."""
-        if turn.kind not in ("agent", "human"):
+        """Take in the next turn: it may answer, it may ask, and its speaker may have settled its own question."""
+        if turn.kind == "system":
             return
-        if turn.kind == "agent":
-            self.by_asker.pop(turn.agent, None)
-        needs = asks(turn)
+        needs = asks(turn, self._model) if turn.kind == "agent" else ()
         if self.by_asker and turn.text.strip():
-            self._hear(turn, _Heard.of(turn, needs))
+            self._hear(turn, needs, earlier)
         if needs:
-            present = dict.fromkeys(earlier_turn.agent for earlier_turn in earlier if earlier_turn.kind == "agent")
-            self.by_asker[turn.agent] = [_asked(turn, need, present) for need in needs]
+            self._ask(turn, needs, earlier)
+
+    def handed_back(self, agent: str) -> None:
+        """Take in that the agent gave its work back: it goes no further by itself, so what it asked is open."""
+        for asked in self.by_asker.get(agent, ()):
+            asked.confirm("handed back")
 
     def forget(self, turn: Turn) -> None:
-        """Let go of what was asked in a turn that is out of the window."""
-        asked = self.by_asker.get(turn.agent)
-        if asked and asked[0].question.turn == turn.id:
-            del self.by_asker[turn.agent]
+        """Drop what was asked in a turn that is out of the window."""
+        self._keep(turn.agent, (asked for asked in self.by_asker.get(turn.agent, ()) if asked.question.turn != turn.id))
 
     def open(self) -> tuple[Question, ...]:
-        """The questions that nobody has answered."""
-        return tuple([asked.question for several in self.by_asker.values() for asked in several])
+        """The questions that nobody has answered, doubtful ones only if something has confirmed them, or such count."""
+        return tuple(
+            [asked.question for several in self.by_asker.values() for asked in several if asked.sure or self._doubtful]
+        )
 
-    def _hear(self, turn: Turn, heard: _Heard) -> None:
+    def _ask(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
+        upper = (self._model or shipped_model()).upper
+        others = [each for each in earlier if each.agent != turn.agent]
+        present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
+        asked = [_opened(turn, need, present, others, upper) for need in needs]
+        before = self.by_asker.get(turn.agent, [])
+        for new in asked:
+            if any(not new.wanted.isdisjoint(old.wanted) for old in before):
+                new.confirm("asked again")
+        kept = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
+        self.by_asker[turn.agent] = [*kept, *asked][-MOST:]
+
+    def _hear(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
+        speaker = _last_agent(earlier) if turn.kind == "tool" else turn.agent
         for asker, several in list(self.by_asker.items()):
-            if asker == turn.agent:
+            if turn.kind == "tool" and asker != speaker:
                 continue
-            if (left := heard.leaves(several, turn)) != several:
-                self.by_asker[asker] = left
-                if not left:
-                    del self.by_asker[asker]
-            for asked in several:
-                asked.replies += 1
+            by: Speaker = "tool" if turn.kind == "tool" else "self" if asker == turn.agent else "other"
+            # Who asks again has not found it.
+            if by == "self" and needs:
+                continue
+            self._keep(asker, _left(several, turn, by, needs))
+
+    def _keep(self, asker: str, left: Iterable[_Open]) -> None:
+        if kept := list(left):
+            self.by_asker[asker] = kept
+        else:
+            self.by_asker.pop(asker, None)
 
 
-def _asked(turn: Turn, need: str, present: Collection[str]) -> _Asked:
-    addressee, text = _addressed(turn, need, present)
-    question = Question(asker=turn.agent, text=text, turn=turn.id, addressee=addressee, since=turn.time)
-    return _Asked(question, frozenset(terms(text)))
+@dataclass(slots=True)
+class _Open:
+    question: Question
+    wanted: frozenset[str]
+    sure: bool
+    replies: int = 0
+    own_turns: int = 0
+    unsettled: float = 1.0
+    """The probability that no turn so far has settled it."""
+
+    def settled_by(self, probability: float) -> bool:
+        """Take in a turn that settles the question with this probability; whether it is settled now."""
+        self.unsettled *= 1 - probability
+        return self.unsettled <= 1 - SETTLED
+
+    def confirm(self, by: str) -> None:
+        """Take in evidence that the question is one, and open."""
+        if not self.sure:
+            self.sure = True
+            self.question = replace(self.question, evidence=f"{self.question.evidence}, {by}", confirmed=True)
+
+    def is_put_to(self, agent: str) -> bool:
+        """Whether this agent was asked, by a call or a handoff, or was named while nobody has spoken since."""
+        if agent.lower() == self.question.addressee.lower():
+            return True
+        return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
+
+
+def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...]) -> list[_Open]:
+    """What of this is still open after the turn."""
+    said = _statement(turn, needs)
+    if not said:
+        return several
+    likely = [_probability(asked, said, by) for asked in several]
+    left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(TRUST[by] * p)]
+    if by != "tool" and len(several) > 1 and len(left) < len(several):
+        left = _not_spoken_of(several, left, turn.text, said)
+    for asked, p in zip(several, likely, strict=True):
+        if by == "self":
+            asked.own_turns += 1
+        elif by == "other":
+            asked.replies += 1
+            if p < NO_ANSWER and says_it_does_not_know(said):
+                asked.confirm(f"{turn.agent} does not know")
+            elif asked.replies >= UNANSWERED and not asked.own_turns:
+                asked.confirm("nobody answered")
+    return [asked for asked in left if asked.own_turns < GIVEN_UP]
+
+
+def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
+    """Of several questions, those that the answer does not speak of; a list with an item for each answers them all."""
+    if len(_ITEM.findall(text[:LOOKED_AT])) >= len(several):
+        return []
+    spoken = frozenset(terms(said))
+    unspoken = [asked for asked in several if asked.wanted.isdisjoint(spoken)]
+    return unspoken if len(unspoken) < len(several) else left
+
+
+def says_it_does_not_know(said: str) -> bool:
+    """Whether a reply says that its speaker does not know either, or names somebody else to ask."""
+    found = {cue.concept for cue in cues(said[:LOOKED_AT])}
+    return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(said))
+
+
+def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
+    """What of the turn is no question."""
+    text = turn.text[:LOOKED_AT]
+    for need in sorted(needs, key=lambda need: -need.start):
+        text = f"{text[: need.start]} {text[need.end :]}"
+    return text.strip()
+
+
+def _probability(asked: _Open, said: str, by: Speaker) -> float:
+    from langgraph_scrum_master.observe.asking.replies import settles
+
+    return settles(asked.question.text, said, by)
+
+
+def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:
+    addressee, text = _addressed(turn, need.text, present)
+    question = Question(
+        asker=turn.agent,
+        text=text,
+        turn=turn.id,
+        addressee=addressee,
+        since=turn.time,
+        whom=_whom(turn, need, addressee, others),
+        start=need.start,
+        end=need.end,
+        probability=need.probability,
+        evidence=need.evidence,
+        confirmed=need.probability >= upper,
+    )
+    opened = _Open(question, frozenset(terms(text)), need.probability >= upper)
+    if any(map(hands_back, turn.tool_calls)):
+        opened.confirm("handed back")
+    return opened
 
 
 def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, str]:
@@ -93,52 +232,16 @@ def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, st
     return handed_to, need
 
 
-class _Heard(NamedTuple):
-    """What a turn says, looked at once for all that ask."""
-
-    text: str
-    terms: frozenset[str]
-    items: int
-    """Items of a list in it."""
-    direct: bool
-    """Whether it answers a question that stands right before it, whatever its words."""
-    tells: bool
-    """Whether it tells anything, and does not only speak of it."""
-
-    @classmethod
-    def of(cls, turn: Turn, needs: tuple[str, ...]) -> _Heard:
-        """What of the turn is no question."""
-        text = _SPACES.sub(" ", turn.prose) if needs else turn.prose
-        for need in needs:
-            text = text.replace(need, " ")
-        words = len(text.split())
-        direct = not needs and (words <= SHORT_ANSWER or turn.kind == "human" or bool(_SETTLES.search(text)))
-        return cls(
-            text=text,
-            terms=frozenset(terms(text)),
-            items=len(_ITEM.findall(turn.text[:_LOOKED_AT])),
-            direct=direct,
-            tells=words > 0 and not _NO_ANSWER.search(text),
-        )
-
-    def leaves(self, several: list[_Asked], turn: Turn) -> list[_Asked]:
-        """What of this is still open: it answers what it speaks of, or else, said directly, all of it."""
-        if not self.tells or (len(several) > 1 and self.items >= len(several)):
-            return [] if self.tells else several
-        left = [asked for asked in several if asked.wanted.isdisjoint(self.terms)]
-        if len(left) < len(several):
-            return left
-        return [asked for asked in several if not (asked.is_put_to(turn.agent) or (asked.replies == 0 and self.direct))]
+def _whom(turn: Turn, need: Ask, addressee: str, others: list[Turn]) -> Asked:
+    """Whom the need is put to: the user where it was the user who spoke, and is spoken to."""
+    if need.of_user:
+        return "user"
+    spoken_to = bool(_SECOND_PERSON.search(turn.text[need.start : need.end] or need.text))
+    last = next((each.kind for each in reversed(others) if each.kind in ("human", "agent")), "human")
+    if last == "human" and spoken_to and not addressee:
+        return "user"
+    return "team" if addressee or spoken_to or "?" in need.text or "？" in need.text else "nobody"
 
 
-@dataclass(slots=True)
-class _Asked:
-    question: Question
-    wanted: frozenset[str]
-    replies: int = 0
-
-    def is_put_to(self, agent: str) -> bool:
-        """Whether this agent was asked, by a call or a handoff, or was named while nobody has spoken since."""
-        if agent.lower() == self.question.addressee.lower():
-            return True
-        return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
+def _last_agent(earlier: Collection[Turn]) -> str:
+    return next((turn.agent for turn in reversed(list(earlier)) if turn.kind == "agent"), "")

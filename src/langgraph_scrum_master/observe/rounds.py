@@ -12,11 +12,12 @@ from itertools import combinations
 from typing import NamedTuple
 
 from langgraph_scrum_master.model import Cycle, Turn
+from langgraph_scrum_master.observe.handoffs import is_handoff
 
 LATEST = 5
 """Rounds that are compared."""
 
-ENOUGH = 3
+ENOUGH = 4
 """Rounds since the last plan before which nothing is a cycle."""
 
 SAME_ASK = 0.25
@@ -24,6 +25,9 @@ SAME_ASK = 0.25
 
 SLOT = 2
 """Words in which two asks for different things differ, if they are made from one template."""
+
+CONFIDENCE, ONCE = 0.8, 0.6
+"""Of a cycle, and of one that only one repetition shows."""
 
 OPENING = 60
 """Characters of a reply that tell what was done."""
@@ -34,7 +38,6 @@ LONG = 200
 SHORTEST = 15
 """Characters below which a reply tells nothing."""
 
-_HANDOFF = ("transfer_to_", "task")
 _WORD = re.compile(r"[a-z0-9]{3,}|[0-9]+")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w+|\b\w*\d\w*\b")
 _BLANKS = re.compile(r"\W+")
@@ -65,7 +68,7 @@ class Rounds:
             self._count, self._ask, self.cycle = 0, None, None
         elif turn.kind == "agent" and turn.text:
             if turn.tool_calls:
-                self._ask = turn if any(call.name.startswith(_HANDOFF) for call in turn.tool_calls) else self._ask
+                self._ask = turn if any(map(is_handoff, turn.tool_calls)) else self._ask
             elif self._ask is not None and turn.agent != self._ask.agent:
                 self._latest.append(Round(self._ask, turn))
                 self._count, self._ask = self._count + 1, None
@@ -78,12 +81,13 @@ class Rounds:
                 return Cycle(
                     agent=last.reply.agent,
                     topic=last.ask.text,
-                    count=sum(_same_deed(one.reply, each.reply) for each in self._latest),
+                    count=(count := sum(_same_deed(one.reply, each.reply) for each in self._latest)),
                     evidence=(one.reply.id, other.reply.id),
                     kind="hub",
                     agents=(last.ask.agent, last.reply.agent),
                     first=one.reply.time,
                     last=other.reply.time,
+                    confidence=ONCE if count == 2 else CONFIDENCE,
                 )
         return None
 

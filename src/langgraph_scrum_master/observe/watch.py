@@ -7,34 +7,58 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from langgraph_scrum_master.model import Turn
-from langgraph_scrum_master.observe.cycles import LOOK_BACK, Repeats
+from langgraph_scrum_master.model import Cycle, Turn
+from langgraph_scrum_master.observe.acts import acts_of
+from langgraph_scrum_master.observe.cycles import Repetitions
 from langgraph_scrum_master.observe.flags import Flagged
 from langgraph_scrum_master.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.observe.pace import Paces
 from langgraph_scrum_master.observe.questions import OpenQuestions
 from langgraph_scrum_master.observe.rounds import Rounds
+from langgraph_scrum_master.observe.spoken_gates import SpokenGates
+from langgraph_scrum_master.observe.talk import Talk
 from langgraph_scrum_master.observe.turns import UNNAMED, WINDOW, read_turn
 from langgraph_scrum_master.shapes import items_of, read
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.observe.asking.model import AskingModel
+
+RECENT = 48
+"""Turns of a conversation met for the first time in which repetitions are looked for."""
 
 
 class Watch:
     """One conversation, watched from its last messages on."""
 
-    __slots__ = ("_tasks", "flags", "handoffs", "length", "paces", "questions", "repeats", "request", "rounds", "turns")
+    __slots__ = (
+        "_tasks",
+        "flags",
+        "gates",
+        "handoffs",
+        "length",
+        "paces",
+        "questions",
+        "repeats",
+        "request",
+        "rounds",
+        "talk",
+        "turns",
+    )
 
-    def __init__(self, figures: object = None) -> None:
+    def __init__(self, figures: object = None, asking: AskingModel | None = None, doubtful: bool = False) -> None:
         self.length = 0
         """Messages that were looked at or passed over."""
         self.turns: deque[Turn] = deque(maxlen=WINDOW)
         self.request = ""
         """What a person said last."""
-        self.questions = OpenQuestions()
+        self.questions = OpenQuestions(asking, doubtful)
         self.handoffs = Handoffs()
         self.flags = Flagged()
-        self.repeats = Repeats()
+        self.gates = SpokenGates()
+        self.repeats = Repetitions()
+        self.talk = Talk()
         self.rounds = Rounds()
         self.paces = Paces(figures)
         self._tasks: dict[str, str] = {}
@@ -44,12 +68,21 @@ class Watch:
     def quiet(self) -> bool:
         """Whether nobody lacks anything, repeats itself or takes long, by what the turns tell."""
         return (
-            not self.questions.by_asker
+            not self.questions.pending
             and not self.flags.by_agent
+            and not self.gates.by_gate
             and self.repeats.progress
             and self.rounds.cycle is None
+            and self.talk.progress
             and self.paces.newest is None
         )
+
+    def cycles(self) -> tuple[Cycle, ...]:
+        """The circles that the team is in."""
+        found = self.repeats.cycles()
+        if self.rounds.cycle is not None:
+            found = (*found, self.rounds.cycle)
+        return found or self.talk.cycles()
 
     def extend(self, messages: Sequence[object], at_turn: str, saved_at: float | None) -> None:
         """Take in the messages that are new.
@@ -60,12 +93,13 @@ class Watch:
         new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
         turns = [turn if turn.kind != "tool" and not turn.tool_calls else self._reported(turn) for turn in new if turn]
         if (at_turn or saved_at is not None) and new and new[-1] is not None:
+            self.paces.measured |= saved_at is not None and turns[-1].time is None
             _complete(turns, at_turn, saved_at)
         if not self.turns and (times := [turn.time for turn in turns if turn.time is not None]):
             self.paces.resume(max(times))
         self.length = len(messages)
         # What is further back does not count for repetitions.
-        recent = len(turns) - 2 * LOOK_BACK
+        recent = len(turns) - RECENT
         for i, turn in enumerate(turns):
             self._add(turn, repeats=i >= recent)
 
@@ -79,28 +113,34 @@ class Watch:
         return turn
 
     def _add(self, turn: Turn, repeats: bool) -> None:
-        if (self.questions.by_asker or self.flags.by_agent) and len(self.turns) == WINDOW:
-            self.questions.forget(self.turns[0])
-            self.flags.forget(self.turns[0])
+        if len(self.turns) == WINDOW and (self.questions.by_asker or self.flags.by_agent or self.gates.by_gate):
+            for tracker in (self.questions, self.flags, self.gates):
+                tracker.forget(self.turns[0])
         self.turns.append(turn)
         if turn.kind == "human":
             self.request = turn.text
         self.handoffs.add(turn)
         self.paces.add(turn)
         # Frameworks add such turns by themselves: whoever is said to speak there has said nothing.
-        if not turn.tool_calls or not _only_hands_back(turn):
+        if turn.tool_calls and _only_hands_back(turn):
+            self.questions.handed_back(turn.agent)
+        else:
             self.questions.add(turn, self.turns)
             self.flags.add(turn)
+            self.gates.add(turn)
             self.rounds.add(turn)
             if repeats:
-                self.repeats.add(turn)
+                acts = tuple(acts_of(turn)) if turn.kind == "agent" else ()
+                self.repeats.add(turn, acts)
+                self.talk.add(turn, acts)
 
 
 class Watcher:
     """Remembers the conversations it has seen last, so that each message is read once.
 
     A conversation is known again by the messages that were its last, all of them the same; whatever happened to it
-    otherwise, cut, summarised, edited or branched, it is read anew.
+    otherwise, cut, summarised, edited or branched, it is read anew. `doubtful` questions count where somebody judges
+    them.
     """
 
     NEW = 8
@@ -109,14 +149,16 @@ class Watcher:
     CONVERSATIONS = 32
     """Conversations that are remembered at the same time."""
 
-    def __init__(self) -> None:
+    def __init__(self, asking: AskingModel | None = None, *, doubtful: bool = False) -> None:
+        self._asking = asking
+        self._doubtful = doubtful
         self._seen: OrderedDict[object, _Seen] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, messages: object, at_turn: str, figures: object = None, saved_at: float | None = None) -> Watch:
         """The watch of this conversation, with all its messages taken in. Nobody else has it until it is kept."""
         history = items_of(messages)
-        watch = self._known(history) or Watch(figures)
+        watch = self._known(history) or Watch(figures, self._asking, self._doubtful)
         watch.extend(history, at_turn, saved_at)
         return watch
 

@@ -1,33 +1,15 @@
-"""How a sentence is worded that asks, or that says what is lacking."""
+"""Phrases of English that ask, lack, stop, settle or decline: features of the model, no rules."""
 
 from __future__ import annotations
 
 import re
 
-_NEAR_THE_END = 4
-"""A bare question counts among so many last sentences: further up it is usually quoted, or answered by its speaker."""
 
-
-def asks_for(sentence: str, later: list[str]) -> bool:
-    """Whether the sentence asks for something, or says that work cannot go on; `later` are those after it."""
-    if _NOT_AN_ASK.search(sentence) or _SETTLED.search(sentence):
-        return False
-    if _REQUEST.search(sentence) or _STUCK.search(sentence):
-        return True
-    return sentence.endswith(("?", "？")) and len(later) < _NEAR_THE_END and _wants_to_know(sentence, later)
-
-
-def lacks(sentence: str, around: list[str]) -> bool:
-    """Whether the sentence says that something was not given, and it or its neighbours that this is why work stops."""
-    if not _NOT_GIVEN.search(sentence) or _SETTLED.search(sentence):
-        return False
-    return any(_STOPS.search(near) for near in around)
-
-
-def _wants_to_know(question: str, later: list[str]) -> bool:
-    if later and not _GOES_ON_ASKING.search(later[0]):
-        return False
-    return bool(_QUESTION.search(question)) or not question.isascii()
+def phrases(sentence: str) -> frozenset[str]:
+    """The kinds of phrases that the sentence holds."""
+    if not sentence.isascii() and not _LATIN.search(sentence):
+        return frozenset()
+    return frozenset(name for name, pattern in _PHRASES.items() if pattern.search(sentence))
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -138,3 +120,14 @@ _GOES_ON_ASKING = _any_of(
     r"^(?:if|once|until|unless|otherwise|please|without|as soon|then|thanks|thank you|I (?:need|can't|cannot|will wait|am|want)|we (?:need|can't|cannot)|"
     r"this (?:is needed|blocks)|that (?:blocks|decides)|or|and)\b",
 )
+_LATIN = re.compile(r"[a-zA-Z]{3}")
+_PHRASES = {
+    "Rrequest": _REQUEST,
+    "Rstuck": _STUCK,
+    "Rnot_given": _NOT_GIVEN,
+    "Rstops": _STOPS,
+    "Rsettled": _SETTLED,
+    "Rquestion": _QUESTION,
+    "Rnot_an_ask": _NOT_AN_ASK,
+    "Rgoes_on": _GOES_ON_ASKING,
+}

@@ -1,0 +1,104 @@
+"""Cues: words and phrases that tell what a sentence does, in eleven languages, by the concept that they stand for.
+
+A model that learns from "could you send me" in one language knows "¿puede enviarme" in another: both are CAN, TELL, ME.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+ASKING = frozenset(
+    ("WH", "WHETHER", "PLEASE", "TELL", "NEED", "KNOW", "UNSURE", "LACK", "STUCK", "PREFER", "CAN", "YOU", "NEG")
+)
+"""A sentence that asks has a cue for one of these concepts, or a question mark."""
+
+OFTEN_MISTYPED = (
+    "which",
+    "what",
+    "where",
+    "when",
+    "whats",
+    "wheres",
+    "does",
+    "know",
+    "need",
+    "please",
+    "provide",
+    "could",
+)
+"""Words that are also known with a letter dropped, doubled or swapped: much that is typed in a hurry asks."""
+
+_WORDS = frozenset(("wat", "hat", "wen", "hen", "were", "here", "want", "now", "doe", "des", "dos", "odes", "ned"))
+"""Words of their own among those slips."""
+
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+# The vowel signs of Devanagari are no word characters to `re`.
+_MARKS = re.compile(r"[^\w\u0900-\u0963\u0966-\u097f'\-@\s]+")
+_SPACES = re.compile(r"\s+")
+
+
+class Cue(NamedTuple):
+    """A concept, and where in the text it is."""
+
+    start: int
+    concept: str
+
+
+def cues(text: str) -> list[Cue]:
+    """The cues of a text, in order."""
+    spaced = _MARKS.sub(lambda found: f" {found.group()} ", text.lower().replace("’", "'"))
+    prepared = _SPACES.sub(" ", f" {spaced} ")
+    found = [
+        Cue(end - length + 1, concept)
+        for end, (length, concepts) in _automaton().iter(prepared)
+        for concept in concepts
+    ]
+    found.sort()
+    return found
+
+
+def may_ask(text: str) -> bool:
+    """Whether there is a question mark or a cue in the text: without one nothing asks."""
+    return "?" in text or "？" in text or any(cue.concept in ASKING for cue in cues(text))
+
+
+@cache
+def _automaton() -> Any:
+    import ahocorasick
+
+    concepts: dict[str, set[str]] = {}
+    for line in (files(__package__) / "cues.txt").read_text("utf-8").splitlines():
+        concept, _, entries = line.partition(":")
+        if line.startswith("#") or not entries:
+            continue
+        for entry in filter(None, (each.strip().lower() for each in entries.split(","))):
+            concepts.setdefault(_pattern(entry), set()).add(concept)
+    for word in OFTEN_MISTYPED:
+        meant = frozenset(concepts.get(_pattern(word), ("WH",)))
+        for slip in _slips(word):
+            concepts.setdefault(_pattern(slip), set()).update(meant)
+    automaton = ahocorasick.Automaton()
+    for pattern, named in concepts.items():
+        automaton.add_word(pattern, (len(pattern), tuple(sorted(named))))
+    automaton.make_automaton()
+    return automaton
+
+
+def _pattern(entry: str) -> str:
+    if _UNSPACED.search(entry):
+        return entry.rstrip("-")
+    if entry == "n't":
+        return "n't "
+    if entry.startswith("-"):
+        return f"{entry} "
+    return f" {entry[:-1]}" if entry.endswith("-") else f" {entry} "
+
+
+def _slips(word: str) -> set[str]:
+    swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)}
+    dropped = {word[:i] + word[i + 1 :] for i in range(1, len(word))}
+    doubled = {word[:i] + word[i] + word[i:] for i in range(len(word))}
+    return (swapped | dropped | doubled | {word}) - _WORDS

@@ -1,0 +1,129 @@
+"""The asking model: whether a turn asks for what its speaker lacks, and which of its sentences do."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from contextlib import suppress
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from langgraph_scrum_master.observe.asking.cues import may_ask
+from langgraph_scrum_master.observe.asking.features import Features, Sentence, features
+from langgraph_scrum_master.observe.asking.units import Units, units
+from langgraph_scrum_master.observe.asking.weights import Weights
+
+REMEMBERED = 2_048
+"""Turns whose reading is kept."""
+
+
+class Match(NamedTuple):
+    """A part of a turn that asks."""
+
+    start: int
+    end: int
+    text: str
+    probability: float
+    before: str = ""
+    """The unit before it, which it may point back to."""
+
+
+class Reading(NamedTuple):
+    """What the model makes of a turn."""
+
+    probability: float
+    """That the turn asks for something that its speaker lacks."""
+    spans: tuple[Match, ...] = ()
+    """What of it does, each more likely than the lower threshold."""
+
+
+NOTHING = Reading(0.0)
+
+BARE_QUESTION = 0.75
+"""The least probability of a turn that is nothing but a question."""
+
+LONGEST_QUESTION = 25
+"""Words of such a question."""
+
+OTHERWISE = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
+"""Concepts that make a question something else: an offer, a request for approval, a bid, a quiz, a thought."""
+
+
+class AskingModel:
+    """Reads turns with a set of weights; the same turn is read once."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._slope, self._offset = weights.about["calibration"]
+        self.lower: float = weights.about["lower"]
+        """Below this a turn does not ask."""
+        self.upper: float = weights.about["upper"]
+        """From this on it does; between the two something must confirm it."""
+        self._read: OrderedDict[str, Reading] = OrderedDict()
+
+    @classmethod
+    def load(cls, path: str | Path) -> AskingModel:
+        """The model whose weights `scrum-master train` wrote."""
+        return cls(Weights.load(Path(path)))
+
+    def read(self, text: str) -> Reading:
+        """Whether the text asks, and where."""
+        if (known := self._read.get(text)) is not None:
+            return known
+        reading = self._reading(text)
+        self._read[text] = reading
+        if len(self._read) > REMEMBERED:
+            # Another thread may have been here first.
+            with suppress(KeyError):
+                self._read.popitem(last=False)
+        return reading
+
+    def logit(self, unit: Features) -> float:
+        """The score of a unit, before it is made a probability."""
+        return score(self._weights, unit)
+
+    def _reading(self, text: str) -> Reading:
+        if not may_ask(text):
+            return NOTHING
+        found = units(text)
+        wanted = [i for i, unit in enumerate(found.items) if may_ask(unit.text)]
+        rated = zip(wanted, map(self.logit, features(text, found, wanted)), strict=True)
+        likely = {i: self._probability(logit) for i, logit in rated}
+        if likely and is_bare_question(found):
+            likely[0] = max(likely[0], BARE_QUESTION)
+        spans = tuple(
+            Match(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
+            for i, p in likely.items()
+            if p >= self.lower and (unit := found.items[i])
+        )
+        return Reading(max(likely.values(), default=0.0), spans)
+
+    def _probability(self, logit: float) -> float:
+        return 1 / (1 + math.exp(-max(-50.0, min(50.0, self._slope * logit + self._offset))))
+
+
+def is_bare_question(found: Units) -> bool:
+    """Whether the turn is one short question for a fact, and nothing else: who asks only that wants to know it."""
+    if len(found.items) != 1:
+        return False
+    sentence = Sentence(found.items[0].text)
+    return (
+        sentence.is_question
+        and len(sentence.tokens) <= LONGEST_QUESTION
+        and "WH" in sentence.concepts
+        and OTHERWISE.isdisjoint(sentence.concepts)
+    )
+
+
+def score(weights: Weights, unit: Features) -> float:
+    """The log odds that a unit asks, by these weights."""
+    return weights.bias + sum([weight * weights.total(names) for weight, names in unit.weighted()])
+
+
+@cache
+def shipped() -> AskingModel:
+    """The model that comes with the package."""
+    content = (files(__package__) / "asking.weights").read_bytes()
+    return AskingModel(Weights.from_bytes(content, "the package's asking.weights"))

@@ -1,0 +1,105 @@
+"""A turn cut into units: sentences, list items, fields of JSON. Each knows its place in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+MOST = 12_000
+"""Characters of a text that are looked at, half from its start and half from its end."""
+
+LONGEST = 400
+"""Characters of a unit that are looked at, likewise."""
+
+CODE, NAME, QUOTE = "\u2402", "\u2403", "\u2404"
+"""What stands for a block of code or a table, for inline code or a link, and for a quotation."""
+
+_BLOCKS = re.compile(
+    r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)"
+    r"|^Traceback \(most recent call last\):.*?(?=\n\n|\Z)"
+    r"|^[ \t]*\|[^\n]*\|[ \t]*$",
+    re.S | re.M,
+)
+_NAMES = re.compile(r"`[^`\n]*`|https?://\S+|www\.\S+")
+_QUOTES = re.compile(
+    r"^[ \t]*>[^\n]*$|[\"“„«「][^\"”“»」\n]{0,400}[\"”»」]|(?<![\w'])'[^'\n]{3,200}'(?![\w'])",
+    re.M,
+)
+_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?[\[{]")
+_FENCED = re.compile(r"\s*```(?:json|ya?ml)\s[^`]*```\s*\Z|\s*```(?:json)?\s*[\[{]")
+_FENCE = re.compile(r"\s*```\w*")
+_CUT = re.compile(
+    r"(?<=[.!?…])[\"')\]*_”]*\s+(?=[\"'(\[*_¿¡“]*[^\Wa-z\d_]|[-*•\d@¿¡\[(]|[\u2403\u2404])"
+    r"|(?<=\?)\s+|\n+|(?:\\n)+|(?<=[。？！；।])"
+)
+_FIELDS = re.compile(r"\"\s*,\s*\"|\"\s*:\s*[\[{]?\s*\"?|[\[{]\s*\"|\"\s*[\]}],?|\"\s*,\s*\n")
+_SPACES = re.compile(r"(?<=[\u2402\u2403\u2404]) +")
+_WORDS = re.compile(r"[^\W\d_]{2}|[^\W\d_a-zA-Z]|\u2402")
+
+
+class Unit(NamedTuple):
+    """A sentence, a list item or a field."""
+
+    start: int
+    end: int
+    text: str
+    """Its words; code, links and quotations are one character each."""
+
+
+class Units(NamedTuple):
+    """The units of a text, in order."""
+
+    items: tuple[Unit, ...]
+    is_object: bool
+    """Whether the text is a JSON object or list."""
+
+
+def units(text: str) -> Units:
+    """The units of a text; of a very long one, those of its start and its end."""
+    if len(text) > MOST:
+        first, last = _cut(text[: MOST // 2]), _cut(text[-MOST // 2 :])
+        offset = len(text) - MOST // 2
+        moved = (Unit(unit.start + offset, unit.end + offset, unit.text) for unit in last.items)
+        return Units((*first.items, *moved), first.is_object)
+    return _cut(text)
+
+
+def _cut(text: str) -> Units:
+    is_object = bool(_OBJECT.match(text)) and '"' in text
+    return Units(tuple(_units(_masked(text, is_object), is_object)), is_object)
+
+
+def _masked(text: str, is_object: bool) -> str:
+    """The text with everything that is not the speaker's own words masked, as long as before."""
+    if "```" in text and _FENCED.match(text) and (fence := _FENCE.match(text)):
+        # All that is said is data: it is read as such.
+        text = " " * fence.end() + text[fence.end() :].replace("```", "   ")
+    if "```" in text or "|" in text or "~~~" in text or "Traceback" in text:
+        text = _BLOCKS.sub(lambda found: _mask(found, CODE), text)
+    if "`" in text or "://" in text or "www." in text:
+        text = _NAMES.sub(lambda found: _mask(found, NAME), text)
+    return text if is_object else _QUOTES.sub(lambda found: _mask(found, QUOTE), text)
+
+
+def _mask(found: re.Match[str], by: str) -> str:
+    return by + " " * (found.end() - found.start() - 1)
+
+
+def _units(text: str, is_object: bool) -> Iterator[Unit]:
+    cuts = [found.span() for found in _CUT.finditer(text)]
+    if is_object:
+        cuts = sorted((*cuts, *(found.span() for found in _FIELDS.finditer(text))))
+    at = 0
+    for start, end in (*cuts, (len(text), len(text))):
+        if start >= at:
+            piece = text[at:start]
+            if _WORDS.search(piece):
+                bare = piece.strip()
+                begin = at + piece.index(bare)
+                yield Unit(begin, begin + len(bare), _clipped(_SPACES.sub(" ", bare)))
+        at = max(at, end)
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} {text[-LONGEST // 2 :]}"
