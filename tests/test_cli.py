@@ -66,7 +66,7 @@ Played = tuple[subprocess.CompletedProcess[str], Path]
     [
         "Stopped at the step limit of 12",
         "Gate passed",
-        "open_question@dev-1",
+        "@dev-1",
         "clarification_requested, confidence 0.90",
         "ADR-0012: Idempotency keys in Redis",
         "not relevant enough",
@@ -98,7 +98,7 @@ def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
     (gap,) = json.loads(scrum_master("detect", "--json", str(tmp_path / "state.json")).stdout)
 
     assert "dev" in shown.stdout
-    assert "open_question@m1" in shown.stdout
+    assert "asks (model " in shown.stdout
     assert (gap["agent"], gap["reason"]) == ("dev", "clarification_requested")
 
 

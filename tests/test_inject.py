@@ -345,7 +345,7 @@ def test_more_agents_than_may_wait_are_all_served_in_time() -> None:
         given.update(ready)
         said = [
             AIMessage(
-                f"Thanks a lot, the module of {asker} grows under my hands now.", name=asker, id=f"{asker}-{round_}"
+                f"I will review the login page of {asker} after lunch.", name=asker, id=f"{asker}-{round_}"
             )
             for asker in ready
         ]

@@ -74,7 +74,7 @@ def test_it_tells_why_what_and_how_much(opened: Opened) -> None:
     detail = opened.page.locator("#detail")
 
     expect(detail).to_contain_text("clarification_requested, confidence 0.90")
-    expect(detail).to_contain_text("open_question@m2")
+    expect(detail).to_contain_text("@m2")
     expect(detail.locator("#given")).to_contain_text("Refunds go to the queue refunds-v2.")
     expect(detail.locator("tbody tr")).to_have_count(2)
     expect(detail.locator("tbody")).to_contain_text("not relevant enough")

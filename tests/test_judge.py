@@ -11,7 +11,7 @@ from builders import Given, a_context, a_state
 from langgraph_scrum_master import InjectionConfig, ScrumMaster
 from langgraph_scrum_master.testing import ScriptedChatModel
 
-LOOPING = a_state(*[("dev", "I will rerun the migration of the orders.")] * 3)
+LOOPING = a_state(*[("dev", "I will rerun the migration of the orders.")] * 4)
 ASKING = a_state(("dev", "Which database do we use?"))
 
 
@@ -66,11 +66,24 @@ async def test_a_model_that_fails_changes_nothing(logged: list[dict[str, Any]]) 
     assert [entry["event"] for entry in logged] == ["judge.failed"]
 
 
-def test_where_nothing_can_be_awaited_the_model_is_not_asked() -> None:
-    model = Model("no")
+def test_a_call_that_is_not_awaited_asks_it_too() -> None:
+    assert Model("no").master().evaluate(LOOPING) is None
+    assert Model("yes").master().evaluate(LOOPING) is not None
+    assert Model("no").master().node.invoke(LOOPING) == {}
 
-    assert model.master().evaluate(LOOPING) is not None
-    assert model.prompts == []
+
+LIKELY = a_state(("dev", "The spec could be clearer about the retention period."))
+
+
+def test_a_question_that_is_only_likely_is_a_gap_if_the_model_says_so() -> None:
+    """A score between the thresholds: nobody but the model confirms it."""
+    (doubtful,) = ScrumMaster(judge=ScriptedChatModel(script=lambda _: "yes")).observe(LIKELY).questions
+
+    assert not doubtful.confirmed
+    assert ScrumMaster().detect(LIKELY) == ()
+    assert Model("yes").master().evaluate(LIKELY) is not None
+    assert Model("no").master().evaluate(LIKELY) is None
+    assert Model("fail").master().evaluate(LIKELY) is None
 
 
 async def test_an_awaited_node_asks_it_too() -> None:

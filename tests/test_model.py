@@ -66,6 +66,8 @@ def test_the_plain_form_has_the_fields_and_only_json_shapes() -> None:
         "missing": [],
         "parts": [],
         "about": "",
+        "whom": "",
+        "spans": [],
     }
 
 

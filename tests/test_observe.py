@@ -528,7 +528,7 @@ def test_a_worker_that_is_handed_back_still_lacks_what_it_asked_for(text: str) -
 
 
 def test_a_worker_that_repeats_itself_to_its_supervisor_goes_in_circles() -> None:
-    again = supervised("I have reviewed the orders service and found nothing.")["messages"][1:] * 3
+    again = supervised("I have reviewed the orders service and found nothing.")["messages"][1:] * 4
 
     assert [found.reason for found in detect(observed({"messages": again}))] == ["circular_logic"]
 

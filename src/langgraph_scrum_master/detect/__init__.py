@@ -39,16 +39,16 @@ def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) 
                 raise
             name = getattr(detector, "__name__", type(detector).__name__)
             logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
-    found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found, observation)]
+    found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found)]
     by_need: dict[str, ContextGap] = {}
     for gap in sorted(found, key=lambda gap: -gap.confidence):
         by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
     return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
 
 
-def _in_company(slow: ContextGap, found: Sequence[ContextGap], observation: Observation) -> bool:
+def _in_company(slow: ContextGap, found: Sequence[ContextGap]) -> bool:
     """Whether anything else speaks for it that a slow agent lacks context: being slow alone is a matter of health."""
-    reported = observation.reported_health is not None and observation.reported_health.status != "healthy"
+    reported = any(indicator.endswith("@health_status") for indicator in slow.indicators)
     return reported or any(gap.agent == slow.agent and gap.reason != SLOW for gap in found)
 
 

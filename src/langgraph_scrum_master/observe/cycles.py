@@ -104,7 +104,7 @@ class Repetitions:
 
     def _is_old(self, act: Act, earlier: Act, own: Sequence[Act]) -> bool:
         """Whether the act has no new argument."""
-        if any(each.edits and each.repeats is None for each in own[own.index(earlier) + 1 :]):
+        if _edited(own[own.index(earlier) + 1 :]):
             return False
         known: set[str] = set().union(*(each.names for each in own))
         if len(act.names - known) > (1 - KNOWN[act.kind]) * len(act.names):
@@ -123,7 +123,9 @@ class Repetitions:
             if len(outcome.words - known) > NEWS * len(outcome.words) and not (failure and act.repeats.failed):
                 act.repeats = None
         elif (failure or len(text) >= LONG_OUTCOME) and not act.edits:
-            act.repeats = next((each.repeats or each for each in earlier if _same(outcome, each.outcome)), None)
+            same = next((each for each in reversed(earlier) if not each.edits and _same(outcome, each.outcome)), None)
+            if same is not None and not _edited(list(self._acts)[list(self._acts).index(same) + 1 :]):
+                act.repeats = same.repeats or same
 
 
 def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
@@ -167,6 +169,11 @@ def _whose(agents: Sequence[str], turns: Sequence[Turn], current_agent: str) -> 
     if not agents or current_agent in agents:
         return current_agent
     return next((turn.agent for turn in reversed(turns) if turn.agent in agents), agents[-1])
+
+
+def _edited(between: Sequence[Act]) -> bool:
+    """Whether something was changed meanwhile: what is done again is then done to something else."""
+    return any(act.edits and act.repeats is None for act in between)
 
 
 def _same(outcome: Outcome, earlier: Outcome | None) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from langgraph_scrum_master.logs import not_understood
 from langgraph_scrum_master.model import Gate
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.shapes import fields_text, items_of, mapping_of, read, text_of, truthy
+from langgraph_scrum_master.shapes import absent, fields_text, items_of, mapping_of, read, text_of, truthy
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import terms
 
@@ -65,7 +65,7 @@ def _results(given: Any) -> Iterator[tuple[str, Any]]:
     elif items := items_of(given):
         latest = {_name(result) or f"#{i}": result for i, result in enumerate(items)}
         yield from latest.items()
-    elif given not in ([], (), {}):
+    elif not absent(given):
         not_understood("gate_results", given, "a list of results, or a dict of them by name")
 
 
@@ -78,7 +78,7 @@ def _failures(given: Any) -> Iterator[Any]:
             yield from _failures(each)
     elif mapping_of(given):
         yield given
-    elif given is not True and given not in ([], (), {}):
+    elif given is not True and not absent(given):
         not_understood("gate_failure", given, "a text, a dict or a list of such")
 
 

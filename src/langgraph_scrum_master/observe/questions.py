@@ -23,6 +23,16 @@ SETTLED = 0.5
 TRUST = {"other": 1.0, "self": 0.8, "tool": 0.5}
 """How much the probability counts that a turn settles a question, by who speaks: tools say much that is no answer."""
 
+UNRELATED = 0.25
+"""The probability below which a turn has nothing to do with the question, however many such come."""
+
+SPEAKS_OF, ANSWERS = 0.4, 0.6
+"""The share of a question's terms that a reply takes up if it speaks of it, and the least probability of one that does,
+or that tells what was decided right after the question."""
+
+DOES_NOT_KNOW = 0.15
+"""The most probable that a reply is an answer whose speaker says it does not know."""
+
 NO_ANSWER = 0.3
 """The probability below which a reply is no answer."""
 
@@ -41,8 +51,18 @@ LOOKED_AT = 4_000
 _ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
 _CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
 _ASK_ELSEWHERE = re.compile(
-    r"\b(?:ask (?!for\b)\w+|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
+    r"\b(?:ask (?!for\b)\w+|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|get back to you"
+    r"|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
     r"|nobody)\b",
+    re.I,
+)
+_YES_OR_NO = re.compile(
+    r"\b(?:yes|no|yep|nope|yeah|both|neither|ja|nein|oui|non|sí|si|sim|não|да|нет|हाँ|नहीं)\b|是|不|はい|いいえ|네|아니",
+    re.I,
+)
+_DECIDES = re.compile(
+    r"\b(?:we (?:use|keep|go|have|decided|will|do)|we'll|go with|it(?:'s| is)|they are|as (?:agreed|decided)"
+    r"|according to|use the|see (?:the|ADR)|ADR-\d+)\b",
     re.I,
 )
 _SECOND_PERSON = re.compile(
@@ -134,6 +154,8 @@ class _Open:
 
     def settled_by(self, probability: float) -> bool:
         """Take in a turn that settles the question with this probability; whether it is settled now."""
+        if probability < UNRELATED:
+            return False
         self.unsettled *= 1 - probability
         return self.unsettled <= 1 - SETTLED
 
@@ -156,6 +178,9 @@ def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...])
     if not said:
         return several
     likely = [_probability(asked, said, by) for asked in several]
+    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:LOOKED_AT])):
+        # A list with an item for each question.
+        likely = [max(p, ANSWERS) for p in likely]
     left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(TRUST[by] * p)]
     if by != "tool" and len(several) > 1 and len(left) < len(several):
         left = _not_spoken_of(several, left, turn.text, said)
@@ -174,10 +199,14 @@ def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...])
 def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
     """Of several questions, those that the answer does not speak of; a list with an item for each answers them all."""
     if len(_ITEM.findall(text[:LOOKED_AT])) >= len(several):
-        return []
+        return left
     spoken = frozenset(terms(said))
     unspoken = [asked for asked in several if asked.wanted.isdisjoint(spoken)]
-    return unspoken if len(unspoken) < len(several) else left
+    if len(unspoken) == len(several):
+        return left
+    for asked in unspoken:
+        asked.unsettled = 1.0
+    return unspoken
 
 
 def says_it_does_not_know(said: str) -> bool:
@@ -195,9 +224,20 @@ def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
 
 
 def _probability(asked: _Open, said: str, by: Speaker) -> float:
+    """The probability that what was said settles the question: the model's, within what the form allows."""
     from langgraph_scrum_master.observe.asking.replies import settles
 
-    return settles(asked.question.text, said, by)
+    likely = settles(asked.question.text, said, by)
+    if by != "other":
+        return likely
+    words = frozenset(terms(said))
+    if not words and not _YES_OR_NO.search(said):
+        return 0.0
+    if says_it_does_not_know(said):
+        return min(likely, DOES_NOT_KNOW)
+    speaks_of_it = len(words & asked.wanted) >= SPEAKS_OF * max(1, len(asked.wanted)) and bool(words - asked.wanted)
+    decides = asked.replies == 0 and bool(_DECIDES.search(said))
+    return max(likely, ANSWERS) if (speaks_of_it or decides) and not said.endswith(("?", "？")) else likely
 
 
 def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:

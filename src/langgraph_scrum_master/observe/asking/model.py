@@ -42,7 +42,10 @@ class Reading(NamedTuple):
 NOTHING = Reading(0.0)
 
 BARE_QUESTION = 0.75
-"""The least probability of a turn that is nothing but a question."""
+"""The least probability of each question in a turn that is nothing but questions."""
+
+MOST_BARE = 4
+"""Questions of such a turn."""
 
 LONGEST_QUESTION = 25
 """Words of such a question."""
@@ -91,8 +94,8 @@ class AskingModel:
         wanted = [i for i, unit in enumerate(found.items) if may_ask(unit.text)]
         rated = zip(wanted, map(self.logit, features(text, found, wanted)), strict=True)
         likely = {i: self._probability(logit) for i, logit in rated}
-        if likely and is_bare_question(found):
-            likely[0] = max(likely[0], BARE_QUESTION)
+        if likely and asks_and_nothing_else(found):
+            likely = {i: max(p, BARE_QUESTION) for i, p in likely.items()}
         spans = tuple(
             Match(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
             for i, p in likely.items()
@@ -104,15 +107,19 @@ class AskingModel:
         return 1 / (1 + math.exp(-max(-50.0, min(50.0, self._slope * logit + self._offset))))
 
 
-def is_bare_question(found: Units) -> bool:
-    """Whether the turn is one short question for a fact, and nothing else: who asks only that wants to know it."""
-    if len(found.items) != 1:
-        return False
-    sentence = Sentence(found.items[0].text)
+_OPENS = frozenset(("do", "does", "did", "is", "are", "has", "have"))
+
+
+def asks_and_nothing_else(found: Units) -> bool:
+    """Whether the turn is a few short questions for facts: who says only that wants to know them."""
+    return len(found.items) <= MOST_BARE and all(_is_plain_question(Sentence(unit.text)) for unit in found.items)
+
+
+def _is_plain_question(sentence: Sentence) -> bool:
     return (
         sentence.is_question
         and len(sentence.tokens) <= LONGEST_QUESTION
-        and "WH" in sentence.concepts
+        and ("WH" in sentence.concepts or (sentence.tokens[0] in _OPENS and "YOU" not in sentence.concepts))
         and OTHERWISE.isdisjoint(sentence.concepts)
     )
 
