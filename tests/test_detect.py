@@ -33,7 +33,7 @@ def reasons(state: dict[str, Any], **config: Any) -> list[str]:
         "Could you clarify the retry policy?",
         "I need more context on the retry policy before I can implement this.",
         "What do you mean by idempotent?",
-        "Not sure which queue the events go to.",
+        "I am not sure which queue the events should go to.",
         "The requirement is unclear.",
     ],
 )

@@ -344,9 +344,7 @@ def test_more_agents_than_may_wait_are_all_served_in_time() -> None:
         ready = [asker for asker in askers if context_for(state, asker) and asker not in given][:1]
         given.update(ready)
         said = [
-            AIMessage(
-                f"I will review the login page of {asker} after lunch.", name=asker, id=f"{asker}-{round_}"
-            )
+            AIMessage(f"I will review the login page of {asker} after lunch.", name=asker, id=f"{asker}-{round_}")
             for asker in ready
         ]
         state["messages"] = [*state["messages"], *said]

@@ -28,6 +28,9 @@ Delivery: TypeAlias = Literal["state", "message"]
 Escalation: TypeAlias = Literal["tell", "interrupt"]
 """What happens when context does not help."""
 
+UserQuestions: TypeAlias = Literal["auto", "serve", "leave"]
+"""What happens to a question that only the user can answer."""
+
 
 class TokenBudget(Mapping[str, int]):
     """Tokens per section of a text, by name; one that is not named gets none."""
@@ -141,6 +144,10 @@ class InjectionConfig(Plain):
     """`message` also adds the text to `messages`, tagged as ours."""
     escalate: Escalation = "tell"
     """When a need comes up again after `max_attempts`: tell so in the result, or interrupt and ask a person."""
+    user_questions: UserQuestions = "auto"
+    """A question that only the user can answer, such as "What is your order number?": `leave` it to the user, or
+    `serve` it if there is something to serve. `auto` leaves it inside an agent of `create_agent`, whose question goes
+    to whoever called it, and serves it in a graph."""
     architecture_path: str | None = None
     """A folder of Markdown with the team's ADRs and constraints."""
     namespace: str = "default"
@@ -157,6 +164,8 @@ class InjectionConfig(Plain):
         _text(self, "namespace")
         _refuse_unless(self.namespace.isprintable(), self, "namespace", "a text without control characters")
         _refuse_unless(self.escalate in get_args(Escalation), self, "escalate", f"one of {get_args(Escalation)}")
+        choices = get_args(UserQuestions)
+        _refuse_unless(self.user_questions in choices, self, "user_questions", f"one of {choices}")
         _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
         if self.architecture_path is not None:
             _text(self, "architecture_path")
@@ -310,6 +319,7 @@ _FROM_TEXT = {
     "max_attempts": int,
     "deliver": str,
     "escalate": str,
+    "user_questions": str,
     "architecture_path": str,
     "namespace": str,
     "requirements": json.loads,

@@ -62,7 +62,9 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         if master is not None and not isinstance(master, ScrumMaster):
             raise ConfigError(f"the scrum master must be a ScrumMaster, got {master!r}")
         super().__init__()
-        self._step = (master or ScrumMaster(**options)).step
+        master = master or ScrumMaster(**options)
+        self._step = master.step
+        self._talks_to_user = master.config.user_questions != "serve"
         self._agent = agent
         self._go_on = go_on
         self.tools = [request_context] if request_tool else []
@@ -122,10 +124,11 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         return request
 
     def _reader(self) -> Reader:
-        return Reader(agent=self._agent or _configured_name())
+        return Reader(agent=self._agent or _configured_name(), talks_to_user=self._talks_to_user)
 
     def _last_reader(self) -> Reader:
-        return Reader(agent=self._agent or _configured_name(), reasons=ASKED if self._go_on else NOBODY)
+        reasons = ASKED if self._go_on else NOBODY
+        return Reader(agent=self._agent or _configured_name(), reasons=reasons, talks_to_user=self._talks_to_user)
 
 
 class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):

@@ -138,6 +138,8 @@ class Pipeline:
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
             found = detect(observation, self.detectors)
+            if self.config.user_questions == "leave":
+                found = tuple(gap for gap in found if gap.whom != "user")
             gaps, given_up = (
                 sorted_out(found, values, observation.turns, self.config.max_attempts) if found else ((), ())
             )

@@ -26,6 +26,8 @@ class Reader:
     agent: str = ""
     reasons: Collection[str] | None = None
     """Only gaps of these reasons, and of the agent at turn itself; all if None."""
+    talks_to_user: bool = False
+    """Whether what the agent says goes to the user: then so do questions that only the user can answer."""
 
     def at_turn(self, state: object) -> State:
         """The state with this agent at turn: what nobody's name stands on is its own."""
@@ -34,7 +36,7 @@ class Reader:
 
     def narrowed(self, sighting: Sighting) -> Sighting:
         """The sighting with the gaps that are this reader's to serve; those of others are left to others."""
-        if not self.agent and self.reasons is None:
+        if not self.agent and self.reasons is None and not self.talks_to_user:
             return sighting
         mine = tuple(gap for gap in sighting.gaps if self._serves(gap, sighting.observation))
         return replace(
@@ -50,6 +52,8 @@ class Reader:
         return "\n\n".join(str(payload.get("text", "")) for payload in found)
 
     def _serves(self, gap: ContextGap, observation: Observation) -> bool:
+        if self.talks_to_user and gap.whom == "user":
+            return False
         if self.reasons is not None:
             return gap.reason in self.reasons and gap.agent == (self.agent or observation.current_agent)
         return self._is_for_it(gap.agent, observation.turns)

@@ -23,6 +23,7 @@ COMMANDS = {
     "detect": "detect",
     "snapshot": "snapshot",
     "replay": "replay",
+    "train": "train",
     "inspect": "inspect",
     "memory": "memory",
     "index": "index",

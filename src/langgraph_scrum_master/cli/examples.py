@@ -25,6 +25,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "replay snapshots/ --check": "in CI: exit code 1 if it differs from what was recorded",
         "replay conversation.json --format html > page.html": "messages of another framework, as a page",
     },
+    "train": {
+        "train labelled.jsonl": "writes asking.weights",
+        "train labelled.jsonl more.jsonl -o .scrum-master/asking.weights": "several files, another place",
+    },
     "inspect": {
         "inspect checkpoints.sqlite --thread 42": "writes inspector.html",
         "inspect snapshots/ --serve --open": "a live page",

@@ -37,6 +37,7 @@ KNOBS = (
     "deliver",
     "escalate",
     "architecture_path",
+    "user_questions",
     "namespace",
     "requirements",
 )
@@ -55,12 +56,13 @@ OTHERS: dict[str, object] = {
     "audit_log": None,
     "snapshots": None,
     "redact": None,
+    "asking": None,
     "embedder": "static",
     **BRIEFING,
 }
 """What else can be set, with what it is otherwise."""
 
-PATHS = ("architecture_path", "memory_path", "audit_log", "snapshots", "global_store")
+PATHS = ("architecture_path", "memory_path", "audit_log", "snapshots", "asking", "global_store")
 """In a file, these are told from its folder on."""
 
 OPTIONS = {"memory_path": ("memory", "folder")}

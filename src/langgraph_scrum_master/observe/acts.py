@@ -37,6 +37,7 @@ _COUNTER = re.compile(
     r"(?: (?:no|nr|number))?\W{0,3}\d+",
     re.I,
 )
+_COUNTED = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
 _NAME = re.compile(
     r"\w*[\d_]\w*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*|\w+(?:[./]\w+)+"
     r"|\[[^\]\n]{1,80}\]|\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`"
@@ -132,22 +133,29 @@ def is_failure(text: str) -> bool:
     return not text.strip() or bool(_FAILURE.search(text[:LONGEST]))
 
 
-def content_words(text: str) -> Iterator[str]:
+def content_words(text: str) -> list[str]:
     """The beginnings of the words that carry meaning; pairs of characters where a script has no spaces."""
-    lowered = text[:LONGEST].lower()
-    for word in _WORD.findall(_COUNTER.sub(" ", lowered)):
-        if word in STOP_WORDS:
-            continue
-        if _UNSPACED.search(word):
-            yield from (word[i : i + 2] for i in range(max(1, len(word) - 1)))
-        else:
-            yield word if word.isdigit() else word[:STEM]
+    found = _WORD.findall(_uncounted(text[:LONGEST].lower()))
+    if text.isascii():
+        return [word if word.isdigit() else word[:STEM] for word in found if word not in STOP_WORDS]
+    return [part for word in found if word not in STOP_WORDS for part in _parts(word)]
 
 
 def names(text: str) -> frozenset[str]:
     """Words with a digit, an underscore or an inner capital, paths, quoted and bracketed values."""
-    found = _NAME.findall(_COUNTER.sub(" ", text[:LONGEST]))
-    return frozenset(name.strip("\"'`[]").lower() for name in found)
+    found = _NAME.findall(_uncounted(text[:LONGEST]))
+    return frozenset([name.strip("\"'`[]").lower() for name in found])
+
+
+def _uncounted(text: str) -> str:
+    """The text without the numbers of attempts and steps, which change while nothing else does."""
+    return _COUNTER.sub(" ", text) if any(map(text.__contains__, _COUNTED)) else text
+
+
+def _parts(word: str) -> list[str]:
+    if _UNSPACED.search(word):
+        return [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+    return [word if word.isdigit() else word[:STEM]]
 
 
 def _arguments(call: ToolCall) -> str:

@@ -94,20 +94,21 @@ class Repetitions:
 
     def _repeated(self, act: Act) -> Act | None:
         """The first of the acts that this one repeats."""
-        own = [each for each in self._acts if each.turn.agent == act.turn.agent and each.kind == act.kind]
-        least = SAME[act.kind]
-        for earlier in reversed(own):
-            common = len(act.words & earlier.words)
-            if common and common >= least * max(len(act.words), len(earlier.words)):
-                return (earlier.repeats or earlier) if self._is_old(act, earlier, own) else None
+        agent, kind, words = act.turn.agent, act.kind, act.words
+        least, size = SAME[kind], len(words)
+        for earlier in reversed(self._acts):
+            if earlier.kind == kind and earlier.turn.agent == agent:
+                common = len(words & earlier.words)
+                if common and common >= least * max(size, len(earlier.words)):
+                    return (earlier.repeats or earlier) if self._is_old(act, earlier) else None
         return None
 
-    def _is_old(self, act: Act, earlier: Act, own: Sequence[Act]) -> bool:
+    def _is_old(self, act: Act, earlier: Act) -> bool:
         """Whether the act has no new argument."""
-        if _edited(own[own.index(earlier) + 1 :]):
+        own = [each for each in self._acts if each.turn.agent == act.turn.agent and each.kind == act.kind]
+        if act.kind == "call" and _edited(own[own.index(earlier) + 1 :]):
             return False
-        known: set[str] = set().union(*(each.names for each in own))
-        if len(act.names - known) > (1 - KNOWN[act.kind]) * len(act.names):
+        if len(act.names.difference(*[each.names for each in own])) > (1 - KNOWN[act.kind]) * len(act.names):
             return False
         return not act.fills_template_of(earlier, set().union(*(each.said for each in own)))
 

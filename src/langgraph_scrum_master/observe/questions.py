@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langgraph_scrum_master.model import Asked, Question, Turn
 from langgraph_scrum_master.observe.asking import Ask, asks, shipped_model
 from langgraph_scrum_master.observe.asking.cues import cues
-from langgraph_scrum_master.observe.handoffs import called, hands_back
+from langgraph_scrum_master.observe.handoffs import called, hands_back, is_handoff
 from langgraph_scrum_master.text.terms import terms
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ UNANSWERED = 2
 
 GIVEN_UP = 6
 """Own turns of the asker after which it has gone on without an answer."""
+
+HANDING_OVER = 0.8
+"""The probability from which a turn that hands work over asks for information."""
+
+STALE = 48
+"""Turns after which a question that nobody answered no longer counts."""
 
 MOST = 6
 """Open questions of one asker, the latest."""
@@ -75,11 +81,12 @@ _SECOND_PERSON = re.compile(
 class OpenQuestions:
     """What each asker asked for and was not told yet, oldest first."""
 
-    __slots__ = ("_doubtful", "_model", "by_asker")
+    __slots__ = ("_count", "_doubtful", "_model", "by_asker")
 
     def __init__(self, model: AskingModel | None = None, doubtful: bool = False) -> None:
         self._model = model
         self._doubtful = doubtful
+        self._count = 0
         self.by_asker: dict[str, list[_Open]] = {}
 
     @property
@@ -89,13 +96,24 @@ class OpenQuestions:
 
     def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:
         """Take in the next turn: it may answer, it may ask, and its speaker may have settled its own question."""
+        self._count += 1
+        if self.by_asker:
+            self._drop_stale()
         if turn.kind == "system":
             return
         needs = asks(turn, self._model) if turn.kind == "agent" else ()
         if self.by_asker and turn.text.strip():
+            if needs and self.by_asker.keys() - {turn.agent} and says_it_does_not_know(turn.text):
+                # Who says that it does not know what another asks for does not need it itself.
+                needs = tuple(need for need in needs if "?" in need.text or "？" in need.text)
             self._hear(turn, needs, earlier)
         if needs:
             self._ask(turn, needs, earlier)
+
+    def _drop_stale(self) -> None:
+        for asker, several in list(self.by_asker.items()):
+            if several[0].at <= self._count - STALE:
+                self._keep(asker, (asked for asked in several if asked.at > self._count - STALE))
 
     def handed_back(self, agent: str) -> None:
         """Take in that the agent gave its work back: it goes no further by itself, so what it asked is open."""
@@ -114,9 +132,12 @@ class OpenQuestions:
 
     def _ask(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         upper = (self._model or shipped_model()).upper
+        if any(is_handoff(call) and not hands_back(call) for call in turn.tool_calls):
+            # Who hands over work asks for it more often than for a fact.
+            upper = max(upper, HANDING_OVER)
         others = [each for each in earlier if each.agent != turn.agent]
         present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
-        asked = [_opened(turn, need, present, others, upper) for need in needs]
+        asked = [replace(_opened(turn, need, present, others, upper), at=self._count) for need in needs]
         before = self.by_asker.get(turn.agent, [])
         for new in asked:
             if any(not new.wanted.isdisjoint(old.wanted) for old in before):
@@ -147,6 +168,8 @@ class _Open:
     question: Question
     wanted: frozenset[str]
     sure: bool
+    at: int = 0
+    """The number of the turn in which it was asked."""
     replies: int = 0
     own_turns: int = 0
     unsettled: float = 1.0

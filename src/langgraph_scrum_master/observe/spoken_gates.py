@@ -12,6 +12,7 @@ FORGOTTEN = 6
 LOOKED_AT = 2_000
 """Characters of a message that are looked at."""
 
+_SIGNS = ("fail", "reject", "blocked", "changes", "turned back", "not approved", "not passed")
 _TURNED_BACK = re.compile(
     r"^\W*(?:\w+ )?(?:quality )?(?:gate|check|review)\b[^.:\n]{0,40}?\b(?:failed|fails|blocked|rejected|not passed)\b"
     r"|^\W*(?:rejected|failed|changes requested|request(?:ing)? changes|turned back|not approved)\b",
@@ -36,8 +37,8 @@ class SpokenGates:
             return
         if self.by_gate:
             self._let_through(turn)
-        if self._speaker not in ("", turn.agent) and (said := _TURNED_BACK.search(turn.text, 0, LOOKED_AT)):
-            self._turn_back(turn, said.start())
+        if self._speaker not in ("", turn.agent) and (start := _turned_back(turn.text)) >= 0:
+            self._turn_back(turn, start)
         if turn.kind == "agent":
             self._speaker = turn.agent
 
@@ -71,3 +72,12 @@ class SpokenGates:
                 self._own_turns[name] += 1
                 if self._own_turns[name] >= FORGOTTEN:
                     del self.by_gate[name]
+
+
+def _turned_back(text: str) -> int:
+    """Where a text says that work was turned back; -1 if it does not, as most do not."""
+    lowered = text[:LOOKED_AT].lower()
+    if not any(map(lowered.__contains__, _SIGNS)):
+        return -1
+    said = _TURNED_BACK.search(text, 0, LOOKED_AT)
+    return said.start() if said else -1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from langgraph_scrum_master.model import Cycle, Turn
@@ -28,8 +29,10 @@ LOOK_BACK = 8
 LONGEST = 400
 """Characters of a statement. A longer one, or one with code, brings material: the talk starts afresh."""
 
-WEIGHTS = {"known": 0.94, "own": 0.17, "again": 1.65, "new_name": -3.77, "done": -4.47, "failures": 0.96, "bias": -0.62}
+WEIGHTS = {"known": 0.87, "own": 0.19, "again": 1.66, "new_name": -3.76, "done": -4.47, "failures": 0.95, "bias": -0.59}
 """The model: what speaks for a circle, and what against it."""
+
+_AT_MOST = sum(weight for name, weight in WEIGHTS.items() if weight > 0)
 
 ON_TOPIC = 1.0
 """What it adds that all statements are marked with one topic."""
@@ -59,11 +62,17 @@ class Statement(NamedTuple):
     act: Act
     known: float
     """The share of its words that were said before; 1 if it says nothing."""
-    own: float
-    """The share of words in common with what the same agent said before."""
-    again: bool
     new_name: bool
-    done: bool
+
+    @property
+    def again(self) -> bool:
+        """Whether it speaks of doing something again, or back."""
+        return bool(_AGAIN.search(self.act.turn.text))
+
+    @property
+    def done(self) -> bool:
+        """Whether it speaks of something that is done."""
+        return bool(_DONE.search(self.act.turn.text))
 
 
 class Talk:
@@ -73,7 +82,7 @@ class Talk:
 
     def __init__(self) -> None:
         self._latest: deque[Statement] = deque(maxlen=LATEST)
-        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK)
+        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK + LATEST)
         self._words: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._count = self._failures = 0
@@ -97,11 +106,18 @@ class Talk:
         """Whether the talk does not go in circles."""
         if len(self._latest) < FEWEST:
             return True
-        newest = self._latest[-1]
-        # Whoever says something new does not go in circles: most turns are done with here.
-        if newest.known < newest.new_name * 0.5 and not newest.again:
-            return True
-        return self.score() <= 0
+        # Statements about new things are no circle, whatever else there is to them: most turns are done with here.
+        return self._most_possible() <= 0 or self.score() <= 0
+
+    def __len__(self) -> int:
+        """The statements that are looked at together."""
+        return len(self._latest)
+
+    def _most_possible(self) -> float:
+        """The score if everything that takes longer to find out spoke for a circle."""
+        fresh = sum([statement.new_name for statement in self._latest]) / len(self._latest)
+        on_topic = ON_TOPIC if "topic" in self._latest[-1].act.turn.marks else 0.0
+        return WEIGHTS["bias"] + on_topic + _AT_MOST + WEIGHTS["new_name"] * fresh
 
     def cycles(self) -> tuple[Cycle, ...]:
         """The circle that the team talks in, if it does."""
@@ -113,7 +129,7 @@ class Talk:
         size = len(latest)
         return {
             "known": sum(statement.known for statement in latest) / size,
-            "own": sum(statement.own for statement in latest) / size,
+            "own": sum(self._own(statement.act) for statement in latest) / size,
             "again": sum(statement.again for statement in latest) / size,
             "new_name": sum(statement.new_name for statement in latest) / size,
             "done": sum(statement.done for statement in latest) / size,
@@ -126,19 +142,21 @@ class Talk:
         on_topic = ON_TOPIC if topic_of(turns) else 0.0
         return WEIGHTS["bias"] + on_topic + sum(WEIGHTS[name] * value for name, value in self.features().items())
 
+    def _own(self, act: Act) -> float:
+        """The share of words in common with what the same agent said before."""
+        before = takewhile(lambda each: each is not act, self._earlier)
+        return max((_overlap(act.said, each.said) for each in before if each.turn.agent == act.turn.agent), default=0.0)
+
     def _measured(self, act: Act) -> Statement:
         self._count += 1
         since = max(0, self._count - LOOK_BACK - 1)
-        words, named, text = act.said, act.names, act.turn.text
+        words, named = act.said, act.names
         known = sum(self._words.get(word, 0) > since for word in words) / len(words) if words else 1.0
-        own = max(
-            (_overlap(words, each.said) for each in self._earlier if each.turn.agent == act.turn.agent), default=0.0
-        )
         new_name = any(self._names.get(name, 0) <= since for name in named)
         self._words.update(dict.fromkeys(words, self._count))
         self._names.update(dict.fromkeys(named, self._count))
         self._earlier.append(act)
-        return Statement(act, known, own, bool(_AGAIN.search(text)), new_name, bool(_DONE.search(text)))
+        return Statement(act, known, new_name)
 
 
 def _talks(turn: Turn) -> bool:

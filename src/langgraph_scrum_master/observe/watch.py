@@ -15,7 +15,7 @@ from langgraph_scrum_master.observe.cycles import Repetitions
 from langgraph_scrum_master.observe.flags import Flagged
 from langgraph_scrum_master.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.observe.pace import Paces
-from langgraph_scrum_master.observe.questions import OpenQuestions
+from langgraph_scrum_master.observe.questions import STALE, OpenQuestions
 from langgraph_scrum_master.observe.rounds import Rounds
 from langgraph_scrum_master.observe.spoken_gates import SpokenGates
 from langgraph_scrum_master.observe.talk import Talk
@@ -25,8 +25,8 @@ from langgraph_scrum_master.shapes import items_of, read
 if TYPE_CHECKING:
     from langgraph_scrum_master.observe.asking.model import AskingModel
 
-RECENT = 48
-"""Turns of a conversation met for the first time in which repetitions are looked for."""
+RECENT = 32
+"""Turns of a conversation met for the first time in which repetitions and talk in circles are looked for."""
 
 
 class Watch:
@@ -99,9 +99,9 @@ class Watch:
             self.paces.resume(max(times))
         self.length = len(messages)
         # What is further back does not count for repetitions.
-        recent = len(turns) - RECENT
+        size = len(turns)
         for i, turn in enumerate(turns):
-            self._add(turn, repeats=i >= recent)
+            self._add(turn, size - i)
 
     def _reported(self, turn: Turn) -> Turn:
         """The turn, or if it is the report of a subagent, the same as that agent's."""
@@ -112,7 +112,7 @@ class Watch:
             return replace(turn, kind="agent", agent=reporter)
         return turn
 
-    def _add(self, turn: Turn, repeats: bool) -> None:
+    def _add(self, turn: Turn, age: int) -> None:
         if len(self.turns) == WINDOW and (self.questions.by_asker or self.flags.by_agent or self.gates.by_gate):
             for tracker in (self.questions, self.flags, self.gates):
                 tracker.forget(self.turns[0])
@@ -125,11 +125,12 @@ class Watch:
         if turn.tool_calls and _only_hands_back(turn):
             self.questions.handed_back(turn.agent)
         else:
-            self.questions.add(turn, self.turns)
             self.flags.add(turn)
-            self.gates.add(turn)
+            if age <= STALE:
+                self.questions.add(turn, self.turns)
+                self.gates.add(turn)
             self.rounds.add(turn)
-            if repeats:
+            if age <= RECENT:
                 acts = tuple(acts_of(turn)) if turn.kind == "agent" else ()
                 self.repeats.add(turn, acts)
                 self.talk.add(turn, acts)

@@ -38,6 +38,7 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # The vowel signs of Devanagari are no word characters to `re`.
 _MARKS = re.compile(r"[^\w\u0900-\u0963\u0966-\u097f'\-@\s]+")
 _SPACES = re.compile(r"\s+")
+_TO_SPACES = str.maketrans(dict.fromkeys('.,;:!…()[]{}"“”„«»/\\*#|<>=+\n\t`', " ") | {"’": "'"})
 
 
 class Cue(NamedTuple):
@@ -53,7 +54,7 @@ def cues(text: str) -> list[Cue]:
     prepared = _SPACES.sub(" ", f" {spaced} ")
     found = [
         Cue(end - length + 1, concept)
-        for end, (length, concepts) in _automaton().iter(prepared)
+        for end, (length, concepts) in _automaton(asking=False).iter(prepared)
         for concept in concepts
     ]
     found.sort()
@@ -62,13 +63,28 @@ def cues(text: str) -> list[Cue]:
 
 def may_ask(text: str) -> bool:
     """Whether there is a question mark or a cue in the text: without one nothing asks."""
-    return "?" in text or "？" in text or any(cue.concept in ASKING for cue in cues(text))
+    if "?" in text or "？" in text:
+        return True
+    # Most turns end here: they are searched for these cues alone, and no further than the first.
+    plain = f" {text.lower().translate(_TO_SPACES)} "
+    return next(_automaton(asking=True).iter(plain), None) is not None
 
 
 @cache
-def _automaton() -> Any:
+def _automaton(asking: bool) -> Any:
+    """The cues as an automaton: those of all concepts, or those that something must hold to ask."""
     import ahocorasick
 
+    automaton = ahocorasick.Automaton()
+    for pattern, named in _patterns().items():
+        if not asking or not ASKING.isdisjoint(named):
+            automaton.add_word(pattern, (len(pattern), tuple(sorted(named))))
+    automaton.make_automaton()
+    return automaton
+
+
+@cache
+def _patterns() -> dict[str, set[str]]:
     concepts: dict[str, set[str]] = {}
     for line in (files(__package__) / "cues.txt").read_text("utf-8").splitlines():
         concept, _, entries = line.partition(":")
@@ -80,11 +96,7 @@ def _automaton() -> Any:
         meant = frozenset(concepts.get(_pattern(word), ("WH",)))
         for slip in _slips(word):
             concepts.setdefault(_pattern(slip), set()).update(meant)
-    automaton = ahocorasick.Automaton()
-    for pattern, named in concepts.items():
-        automaton.add_word(pattern, (len(pattern), tuple(sorted(named))))
-    automaton.make_automaton()
-    return automaton
+    return concepts
 
 
 def _pattern(entry: str) -> str:

@@ -58,7 +58,7 @@ class AskingModel:
     """Reads turns with a set of weights; the same turn is read once."""
 
     def __init__(self, weights: Weights) -> None:
-        self._weights = weights
+        self.weights = weights
         self._slope, self._offset = weights.about["calibration"]
         self.lower: float = weights.about["lower"]
         """Below this a turn does not ask."""
@@ -85,7 +85,7 @@ class AskingModel:
 
     def logit(self, unit: Features) -> float:
         """The score of a unit, before it is made a probability."""
-        return score(self._weights, unit)
+        return score(self.weights, unit)
 
     def _reading(self, text: str) -> Reading:
         if not may_ask(text):

@@ -1,0 +1,53 @@
+"""`scrum-master train`"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from langgraph_scrum_master.errors import ConfigError
+
+FEWEST = 20
+"""Labelled turns without which nothing can be learned."""
+
+
+def train(
+    turns: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Labelled turns: JSON Lines with `content` and `label` (1 asks, 0 not)."
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The weights file to write.")] = Path("asking.weights"),
+) -> None:
+    """Adapt the asking model to your own labelled turns.
+
+    Starts from the model that comes with the package and keeps what your turns do not contradict. Every fifth turn is
+    kept aside to compare both models; the weights that are written have seen them all. Give the file to
+    `ScrumMaster(asking=...)`, or set `asking` in scrum-master.toml.
+    """
+    from langgraph_scrum_master.observe.asking.adapt import adapted, compared
+    from langgraph_scrum_master.observe.asking.labelled import read_turns
+
+    given = [turn for path in turns for turn in read_turns(path)]
+    asking = sum(turn.asks for turn in given)
+    if len(given) < FEWEST or not 0 < asking < len(given):
+        raise ConfigError(
+            f"training needs at least {FEWEST} labelled turns, some that ask and some that do not, "
+            f"got {len(given)} of which {asking} ask"
+        )
+    console = Console()
+    with console.status(f"Training on {len(given)} turns"):
+        before, after = compared(given)
+        content = adapted(given).to_bytes()
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"the weights cannot be written to {str(output)!r}: {error.strerror or error}") from None
+    console.print(f"{len(given)} turns, {asking} of which ask. On every fifth turn, kept aside:")
+    console.print(f"  the package's model  {before}")
+    console.print(f"  adapted to yours     {after}")
+    console.print(f"Wrote {output}.")
