@@ -88,9 +88,7 @@ def test_fields_that_say_nothing_ask_for_nothing() -> None:
 
 
 def test_the_need_is_a_span_of_the_message() -> None:
-    text = (
-        "Parser and tests are done.\n\n- 12 tests pass\n\nWhich rounding rule applies to the totals? I wait for that."
-    )
+    text = "Parser and tests are done.\n\n- 12 tests pass\n\nWhich rounding rule applies to the totals? I wait."
 
     (gap,) = ScrumMaster().detect({"messages": [says("dev", text, id="m1")]})
 

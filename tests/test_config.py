@@ -85,6 +85,7 @@ FROM_ENVIRONMENT = {
     "max_attempts": ("1", 1),
     "deliver": ("message", "message"),
     "escalate": ("interrupt", "interrupt"),
+    "user_questions": ("leave", "leave"),
     "architecture_path": ("docs/adr", "docs/adr"),
     "namespace": ("acme", "acme"),
     "requirements": ('{"dev": ["story"]}', {"dev": ("story",)}),

@@ -36,8 +36,8 @@ KNOBS = (
     "max_attempts",
     "deliver",
     "escalate",
-    "architecture_path",
     "user_questions",
+    "architecture_path",
     "namespace",
     "requirements",
 )

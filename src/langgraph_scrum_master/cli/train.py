@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ def train(
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The weights file to write.")] = Path("asking.weights"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as a JSON object.")] = False,
 ) -> None:
     """Adapt the asking model to your own labelled turns.
 
@@ -39,14 +41,18 @@ def train(
             f"training needs at least {FEWEST} labelled turns, some that ask and some that do not, "
             f"got {len(given)} of which {asking} ask"
         )
-    console = Console()
-    with console.status(f"Training on {len(given)} turns"):
+    with Console(stderr=True).status(f"Training on {len(given)} turns"):
         before, after = compared(given)
         content = adapted(given).to_bytes()
     try:
         output.write_bytes(content)
     except OSError as error:
         raise ConfigError(f"the weights cannot be written to {str(output)!r}: {error.strerror or error}") from None
+    if as_json:
+        figures = {"package": before._asdict(), "adapted": after._asdict()}
+        typer.echo(json.dumps({"turns": len(given), "asking": asking, **figures, "written": str(output)}, indent=2))
+        return
+    console = Console()
     console.print(f"{len(given)} turns, {asking} of which ask. On every fifth turn, kept aside:")
     console.print(f"  the package's model  {before}")
     console.print(f"  adapted to yours     {after}")

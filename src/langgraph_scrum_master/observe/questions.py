@@ -42,8 +42,8 @@ UNANSWERED = 2
 GIVEN_UP = 6
 """Own turns of the asker after which it has gone on without an answer."""
 
-HANDING_OVER = 0.8
-"""The probability from which a turn that hands work over asks for information."""
+FACTS = frozenset(("WH", "WHETHER", "UNSURE", "LACK", "STUCK"))
+"""Concepts without which a turn that hands work over asks for work, not for a fact."""
 
 STALE = 48
 """Turns after which a question that nobody answered no longer counts."""
@@ -102,6 +102,8 @@ class OpenQuestions:
         if turn.kind == "system":
             return
         needs = asks(turn, self._model) if turn.kind == "agent" else ()
+        if needs and any(is_handoff(call) and not hands_back(call) for call in turn.tool_calls):
+            needs = tuple(need for need in needs if not FACTS.isdisjoint(cue.concept for cue in cues(need.text)))
         if self.by_asker and turn.text.strip():
             if needs and self.by_asker.keys() - {turn.agent} and says_it_does_not_know(turn.text):
                 # Who says that it does not know what another asks for does not need it itself.
@@ -132,9 +134,6 @@ class OpenQuestions:
 
     def _ask(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         upper = (self._model or shipped_model()).upper
-        if any(is_handoff(call) and not hands_back(call) for call in turn.tool_calls):
-            # Who hands over work asks for it more often than for a fact.
-            upper = max(upper, HANDING_OVER)
         others = [each for each in earlier if each.agent != turn.agent]
         present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
         asked = [replace(_opened(turn, need, present, others, upper), at=self._count) for need in needs]

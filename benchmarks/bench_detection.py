@@ -1,0 +1,32 @@
+"""What detection notices, on data written for this project that nothing was trained on, and on scenarios of teams at work.
+
+The turns of `test.txt` are by an author of their own, and harder than real logs: half of those that do not ask hold a
+question mark. Scenarios: the file `teams` was only scored, the others set six weights of the model of talk in circles.
+Not covered: real logs, speech, turns in other than these eleven languages.
+"""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.observe.asking.labelled import read_turns
+from langgraph_scrum_master.observe.asking.model import shipped
+from train_asking import DATA, TEST, figures
+from train_circles import FILES, noticed
+
+
+def main() -> None:
+    model = shipped()
+    turns = read_turns(DATA / "asking" / TEST)
+    found = [model.read(turn.text).probability >= model.upper for turn in turns]
+    print(f"asking, all languages: {figures(found, [turn.asks for turn in turns])}")
+    for language in sorted({turn.language for turn in turns}):
+        chosen = [i for i, turn in enumerate(turns) if turn.language == language]
+        print(f"asking, {language}: {figures([found[i] for i in chosen], [turns[i].asks for i in chosen])}")
+    for kind in sorted({turn.kind for turn in turns}):
+        chosen = [i for i, turn in enumerate(turns) if turn.kind == kind]
+        print(f"taken for asking, turns of the kind {kind}: {sum(found[i] for i in chosen)} of {len(chosen)}")
+    for name in ("teams", *FILES):
+        print(f"scenarios, {name}: {noticed(name)}")
+
+
+if __name__ == "__main__":
+    main()
