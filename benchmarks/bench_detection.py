@@ -1,8 +1,6 @@
-"""What detection notices, on data written for this project that nothing was trained on, and on scenarios of teams at work.
-
-The turns of `test.txt` are by an author of their own, and harder than real logs: half of those that do not ask hold a
-question mark. Scenarios: the file `teams` was only scored, the others set six weights of the model of talk in circles.
-Not covered: real logs, speech, turns in other than these eleven languages.
+"""What detection notices, on turns that the model was not trained on and on scenarios of teams at work. The turns are by
+an author of their own, and harder than real logs: half of those that do not ask hold a question mark. The scenarios
+served to set thresholds. Not covered: real logs, speech, and other than these eleven languages.
 """
 
 from __future__ import annotations

@@ -75,6 +75,7 @@ def test_it_tells_why_what_and_how_much(opened: Opened) -> None:
 
     expect(detail).to_contain_text("clarification_requested, confidence 0.90")
     expect(detail).to_contain_text("@m2")
+    expect(detail.locator("mark.need")).to_have_text("Which queue do refunds go to?")
     expect(detail.locator("#given")).to_contain_text("Refunds go to the queue refunds-v2.")
     expect(detail.locator("tbody tr")).to_have_count(2)
     expect(detail.locator("tbody")).to_contain_text("not relevant enough")

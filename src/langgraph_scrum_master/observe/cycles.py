@@ -105,7 +105,13 @@ class Repetitions:
 
     def _is_old(self, act: Act, earlier: Act) -> bool:
         """Whether the act has no new argument."""
-        own = [each for each in self._acts if each.turn.agent == act.turn.agent and each.kind == act.kind]
+        agent = act.turn.agent
+        own = [each for each in self._acts if each.turn.agent == agent and each.kind == act.kind]
+        if act.kind == "statement":
+            # A new number is a new name, and found without looking for names: most reports are done with here.
+            for word in act.said - earlier.said:
+                if word[0].isdigit() and not any(word in each.said for each in own):
+                    return False
         if act.kind == "call" and _edited(own[own.index(earlier) + 1 :]):
             return False
         if len(act.names.difference(*[each.names for each in own])) > (1 - KNOWN[act.kind]) * len(act.names):

@@ -150,11 +150,16 @@ class Talk:
     def _measured(self, act: Act) -> Statement:
         self._count += 1
         since = max(0, self._count - LOOK_BACK - 1)
-        words, named = act.said, act.names
-        known = sum(self._words.get(word, 0) > since for word in words) / len(words) if words else 1.0
-        new_name = any(self._names.get(name, 0) <= since for name in named)
-        self._words.update(dict.fromkeys(words, self._count))
-        self._names.update(dict.fromkeys(named, self._count))
+        words, said_at = act.said, self._words
+        fresh = [word for word in words if said_at.get(word, 0) <= since]
+        known = 1 - len(fresh) / len(words) if words else 1.0
+        # A new number is a new name, and found without looking for names.
+        new_name = any(word[0].isdigit() for word in fresh)
+        if not new_name:
+            new_name = any(self._names.get(name, said_at.get(name, 0)) <= since for name in act.names)
+            self._names.update(dict.fromkeys(act.names, self._count))
+        for word in words:
+            said_at[word] = self._count
         self._earlier.append(act)
         return Statement(act, known, new_name)
 
