@@ -1,5 +1,5 @@
-"""What detection notices, on turns that the model was not trained on and on scenarios of teams at work. The turns are by
-an author of their own, and harder than real logs: half of those that do not ask hold a question mark. The scenarios
+"""What detection notices, on turns that the model was not trained on and on scenarios of teams at work. The turns are
+by an author of their own, and harder than real logs: half of those that do not ask hold a question mark. The scenarios
 served to set thresholds. Not covered: real logs, speech, and other than these eleven languages.
 """
 

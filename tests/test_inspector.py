@@ -119,7 +119,7 @@ def test_the_keyboard_alone_will_do(opened: Opened) -> None:
 
     assert after_j == "I will ask around."
     assert after_up == "Which queue do refunds go to?"
-    assert after_g == "I will run the refund job again."
+    assert after_g == "The refund job fails with the same error."
     assert none
     assert len(turns(page)) == len(messages())
 
