@@ -99,6 +99,15 @@ async def test_a_question_for_which_nothing_is_found_goes_to_whoever_called() ->
     assert len(dev.prompts) == 1
 
 
+@pytest.mark.parametrize(("setting", "calls"), [("auto", 1), ("leave", 1), ("serve", 2)])
+async def test_a_question_that_only_the_user_can_answer_goes_to_the_user(setting: Any, calls: int) -> None:
+    dev = Developer("What is your order number?")
+
+    await run(dev.agent(served(config=InjectionConfig(user_questions=setting))), "ainvoke")
+
+    assert len(dev.prompts) == calls
+
+
 async def test_if_it_is_not_to_go_on_the_question_goes_to_whoever_called() -> None:
     dev = Developer()
 
