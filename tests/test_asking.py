@@ -63,9 +63,13 @@ def test_offers_delegation_approval_and_thoughts_are_left_alone(text: str) -> No
 
 EXACT: list[tuple[AIMessage, str, str]] = [
     (says("dev", '{"status": "needs_clarification", "question": "Which region?"}'), "Which region?", "team"),
-    (says("dev", '{"verdict": null, "blocked_on": "tolerated number of conflicts"}'), "tolerated number", "nobody"),
-    (says("dev", 'Thought: two formats.\nAction: ask_team("page format for the PDF")'), "page format", "nobody"),
-    (says("dev", 'ask_human(question="Squash or rebase?", options=["squash", "rebase"])'), "Squash or rebase?", "user"),
+    (says("dev", '{"result": null, "blocked_on": "name of the backup bucket"}'), "backup bucket", "nobody"),
+    (
+        says("dev", 'Thought: two colours.\nAction: ask_team("colour of the warning banner")'),
+        "warning banner",
+        "nobody",
+    ),
+    (says("dev", 'ask_human(question="Ship by sea or by air?", options=["sea", "air"])'), "Ship by sea", "user"),
     (
         says("dev", "", tool_calls=[{"name": "ask_user", "args": {"question": "Which seat?"}, "id": "c"}]),
         "Which seat?",

@@ -280,7 +280,7 @@ def test_observing_changes_nothing_in_the_state() -> None:
     [
         "The endpoint returns 400 when required details are missing.",
         "Users are blocked by the rate limiter after 100 requests.",
-        "Users cannot complete checkout without a payment method, as required.",
+        "Users cannot check out without a payment method now, and a test covers it.",
         "The spec does not specify a date format, so I used ISO 8601. Done.",
         "Why did the test fail? A migration was missing. I added it and all is green.",
         "What changed? Added retries to the client.",
@@ -512,7 +512,7 @@ def test_agents_that_tell_each_other_nothing_new_talk_in_circles(team: tuple[str
     observation = observe(a_state(*talk), now=NOW)
 
     assert [set(cycle.agents) for cycle in observation.cycles] == [set(team)]
-    assert reasons(a_state(*talk)) == ["circular_logic"]
+    assert "circular_logic" in reasons(a_state(*talk))
     news = [
         says("pm", "The security review demands encrypted sessions at rest.", id="news"),
         says("dev", "Then it is decided by compliance-4, I encrypt with AES-256.", id="more"),
