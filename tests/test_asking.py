@@ -65,7 +65,7 @@ EXACT: list[tuple[AIMessage, str, str]] = [
     (says("dev", '{"status": "needs_clarification", "question": "Which region?"}'), "Which region?", "team"),
     (says("dev", '{"result": null, "blocked_on": "name of the backup bucket"}'), "backup bucket", "nobody"),
     (
-        says("dev", 'Thought: two colours.\nAction: ask_team("colour of the warning banner")'),
+        says("dev", 'Two colours.\nAction: ask_team("colour of the warning banner")'),
         "warning banner",
         "nobody",
     ),
@@ -75,7 +75,7 @@ EXACT: list[tuple[AIMessage, str, str]] = [
         "Which seat?",
         "user",
     ),
-    (says("dev", "The queue is not named.", additional_kwargs={"clarification_needed": True}), "queue", "nobody"),
+    (says("dev", "The queue has no name.", additional_kwargs={"clarification_needed": True}), "queue", "nobody"),
 ]
 
 
