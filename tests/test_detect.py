@@ -711,3 +711,54 @@ def test_a_task_for_a_colleague_is_no_request() -> None:
     text = "Dev, could you please implement the login form and let me know when it is ready?"
 
     assert gaps(a_state(("lead", text))) == ()
+
+
+UNDONE = (
+    ("writer", "Headings of the guide set in capitals."),
+    ("editor", "Back to small letters in the headings."),
+    ("writer", "Capitals again, the guide is older than your rule."),
+    ("editor", "Small letters again."),
+    ("writer", "Back to capitals in the headings."),
+    ("editor", "And back to small letters."),
+)
+RESTATED = (
+    ("lead", "The plan: first the parser, then the export."),
+    ("dev", "So first the parser, then the export."),
+    ("lead", "Right, the parser first, the export then."),
+    ("dev", "The plan is the parser, and then the export."),
+    ("lead", "Exactly: parser, then export."),
+    ("dev", "Parser first, export then, that is the plan."),
+)
+
+
+@pytest.mark.parametrize("talk", [UNDONE, RESTATED])
+def test_undoing_each_others_work_and_restating_a_plan_is_a_circle(talk: tuple[tuple[str, str], ...]) -> None:
+    assert "circular_logic" in reasons(a_state(*talk))
+
+
+def test_the_same_error_again_and_again_is_a_circle_whatever_is_said_in_between() -> None:
+    excuses = (
+        "Starting the import.",
+        "A glitch, once more.",
+        "Maybe the cache.",
+        "It worked last week.",
+        "One more try.",
+    )
+    messages: list[Any] = []
+    for i, excuse in enumerate(excuses):
+        messages += [
+            says("dev", excuse),
+            ToolMessage("Permission denied (publickey).", tool_call_id=f"c{i}", name="ssh"),
+        ]
+
+    assert reasons({"messages": messages}) == ["circular_logic"]
+
+
+def test_paging_is_work() -> None:
+    messages: list[Any] = []
+    for page in range(6):
+        call = {"name": "scroll_down", "args": {"amount": 1000}, "id": f"c{page}"}
+        seen = ", ".join(f"item{page}{i} by author{page}{i}" for i in range(8))
+        messages += [says("dev", "", tool_calls=[call]), ToolMessage(seen, tool_call_id=f"c{page}", name="scroll_down")]
+
+    assert gaps({"messages": messages}) == ()
