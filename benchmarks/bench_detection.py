@@ -1,6 +1,7 @@
 """What detection notices, on turns that the model was not trained on and on scenarios of teams at work. The turns are
-by an author of their own, and harder than real logs: half of those that do not ask hold a question mark. The scenarios
-served to set thresholds. Not covered: real logs, speech, and other than these eleven languages.
+by an author of their own, and harder than real logs: half of those that do not ask hold a question mark. Both were
+scored while settings were chosen, and the scenarios set thresholds. Not covered: real logs, speech, and languages other
+than these eleven.
 """
 
 from __future__ import annotations

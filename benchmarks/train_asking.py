@@ -35,7 +35,7 @@ PACKAGE = Path(asking_model.__file__).parent
 TEST = "test.txt"
 
 THRESHOLDS = {"calibration": [1.0, 0.0], "lower": 0.35, "upper": 0.6}
-"""How a turn's score becomes a probability, and from which on it is doubtful, and certain enough.
+"""How a score becomes a probability, and from which probability a turn is doubtful, or asks.
 
 Set for the rate of false alarms on real turns of 14 systems that cannot be shipped, none of which was trained on: 0.06.
 """
@@ -55,7 +55,7 @@ ELSEWHERE_WEIGHT = 0.1
 
 
 class Figures(NamedTuple):
-    """How well turns that ask are told from others."""
+    """How well turns that ask are separated from others."""
 
     precision: float
     recall: float

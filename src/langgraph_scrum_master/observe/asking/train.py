@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 BESIDE = 0.3
-"""What a unit counts that stands beside the ask in a turn that asks: it may ask, too."""
+"""The weight of an unmarked unit in a turn that asks: it may ask as well."""
 
 BITS = 18
 """Buckets, as a power of two."""
