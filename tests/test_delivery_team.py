@@ -35,7 +35,7 @@ async def test_with_it_the_developer_uses_the_decision_and_the_gate_passes() -> 
 
     assert end["gate_passed"]
     assert "in Redis for 24 hours" in end["messages"][-2].text
-    assert {context.key for context in end["injection_result"].contexts_retrieved} == {
+    assert {context.key for context in end["injection_result"].contexts_retrieved} <= {
         "D-104",
         "adr:0012-idempotency-in-redis.md",
     }

@@ -136,6 +136,9 @@ class InjectionConfig(Plain):
     """A hard limit on the text that the agent gets, everything around the contexts included."""
     deadline: float = 2.0
     """Seconds all sources together have; what is late counts as failed."""
+    assistant_deadline: float = 10.0
+    """Seconds an assistant has to confirm a gap, and again to write a query and to pick; late, the way without it is
+    taken."""
     view_window: int = 50
     """How many of the last messages an agent is taken to see. 0: agents have private histories."""
     max_attempts: int = 3
@@ -160,6 +163,7 @@ class InjectionConfig(Plain):
         _whole(self, "view_window", low=0)
         _number(self, "min_relevance_score", 0, 1)
         _number(self, "deadline", 0.001, 3600)
+        _number(self, "assistant_deadline", 0.001, 3600)
         _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
         _text(self, "namespace")
         _refuse_unless(self.namespace.isprintable(), self, "namespace", "a text without control characters")

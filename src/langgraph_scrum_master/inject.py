@@ -19,6 +19,7 @@ from langgraph_scrum_master.model import (
     Turn,
     digest,
 )
+from langgraph_scrum_master.outcome import news_in, outcomes
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.shapes import unwrapped
 from langgraph_scrum_master.state import FIGURES_KEY, Payload, cleared, merge_records, payloads, records
@@ -57,11 +58,15 @@ def state_update(
     history = records(state.get("injection_history"))
     update = _payloads_update(state, observation.turns, result)
     news = [] if result is None else [_served(result, state), *(_record(gap, "pending") for gap in result.pending)]
+    if result is not None and result.injected:
+        news[0] = replace(news[0], outcome="open", news=news_in(result, observation.turns))
     if result is not None:
         update["injection_result"] = result.slim()
         account = _account(observation, result, news[0])
         update["sm_output"] = replace(account, health_status=health, cycle_analysis=cycles)
-    if news := [*_closed(history, result, elsewhere, observation), *news]:
+    seen = (*elsewhere, *(() if result is None else (result.gap, *result.pending)))
+    shown = outcomes(history, observation.turns, seen)
+    if news := [*_closed(history, result, elsewhere, observation), *shown, *news]:
         update["injection_history"] = merge_records(history, news)
     return update | figures
 
@@ -145,6 +150,7 @@ def _served(result: InjectionResult, state: State) -> InjectionRecord:
         keys=tuple(context.key for context in result.contexts_retrieved),
         scores=tuple(context.relevance_score for context in result.contexts_retrieved),
         size=result.total_context_size,
+        tokens=result.total_tokens,
         text_digest=digest(result.text) if result.text else "",
         after=result.after,
         escalated=result.escalated,

@@ -38,11 +38,20 @@ GapReason: TypeAlias = Literal[
 ]
 """Why an agent is believed to lack context; also the order in which equally confident gaps are served."""
 
-DropReason: TypeAlias = Literal["below_bar", "already_seen", "duplicate", "over_items", "over_budget"]
+DropReason: TypeAlias = Literal[
+    "below_bar", "far_below_best", "only_a_heading", "already_seen", "duplicate", "over_items", "over_budget", "not_picked"
+]
 """Why a context that was found is not given to the agent."""
 
 RecordStatus: TypeAlias = Literal["pending", "closed", "abstained", "injected"]
 """How far a gap got: waiting for its turn, gone by itself meanwhile, looked for in vain, or served."""
+
+InjectionOutcome: TypeAlias = Literal["", "open", "ignored", "asked_again", "used"]
+"""What the agent's next turns show: nothing yet, that it went on without the text, that the same need came up again, or
+that it took up what only the text said. Empty where nothing was injected."""
+
+INJECTION_OUTCOMES: tuple[InjectionOutcome, ...] = get_args(InjectionOutcome)
+"""In the order in which one takes the place of another."""
 
 VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 """The built-in sources that serve gaps. Contexts of sources that nobody knows are kept, with a warning."""
@@ -215,6 +224,8 @@ class InjectionResult(Plain):
     """The last message that was there."""
     escalated: bool = False
     """Whether the need came up again after all attempts: context did not help."""
+    model_tokens: int = 0
+    """Tokens that a chat model has used for it."""
 
     def __post_init__(self) -> None:
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
@@ -316,9 +327,15 @@ class InjectionRecord(Plain):
     after: str = ""
     """The message after which it was given: what the agent no longer sees may be given again."""
     escalated: bool = False
+    tokens: int = 0
+    """Of the text that was injected."""
+    news: tuple[str, ...] = ()
+    """Words that only the injected text said: an agent that uses them has used it."""
+    outcome: InjectionOutcome | str = ""
+    """What became of the text that was injected."""
 
     def __post_init__(self) -> None:
-        freeze(self, "keys", "scores")
+        freeze(self, "keys", "scores", "news")
 
 
 AlertSeverity: TypeAlias = Literal["info", "warning", "critical"]
@@ -622,6 +639,8 @@ class Query:
     now: str
     k: int = 20
     """How many contexts a source should offer at most."""
+    around: tuple[tuple[str, float], ...] = ()
+    """What was said around it, which tells what it is about, each with how much that counts: 1 as much as the text."""
     session: str = ""
     """The session in which it is asked, where there are such."""
     domain: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -22,8 +22,10 @@ from langgraph_scrum_master.logs import Redact, cleaned, logger, redacting
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
+    InjectionRecord,
     InjectionResult,
     Observation,
+    Query,
     RetrievedContext,
     SMOutput,
     SourceFailure,
@@ -33,18 +35,23 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.record.facts import facts, keep, log, measure, outcome
+from langgraph_scrum_master.record.facts import facts, keep, log, measure, outcome, tell_outcome
 from langgraph_scrum_master.record.redacted import redacted, redacted_snapshot
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.shapes import unwrapped
+from langgraph_scrum_master.state import records
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.judge import Judge
+    from langgraph_scrum_master.consult import Consulted
+    from langgraph_scrum_master.rank.dedupe import Split
 
 MOST_PENDING = 8
 """Further gaps that a result lists."""
+
+PICKED_FROM = 20
+"""The best candidates, of which an assistant picks."""
 
 OPENING = 10
 """How many deadlines a memory may take to open, once."""
@@ -97,7 +104,7 @@ class Pipeline:
     recorder: Recorder | None = None
     count_tokens: TokenCounter = estimate_tokens
     watcher: Watcher = field(default_factory=Watcher, compare=False)
-    judge: Judge | None = None
+    assistant: Consulted | None = None
     snapshots: SnapshotRecorder | None = None
     redact: Redact | None = None
 
@@ -152,22 +159,22 @@ class Pipeline:
             return Sighting(state=values, observation=Observation(now=""), failure=told)
         return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
 
-    async def judged(self, sighting: Sighting) -> Sighting:
-        """The sighting without the gaps that the judge, if there is one, does not confirm.
+    async def confirmed(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that the assistant, if there is one, does not confirm.
 
         Questions that are only likely are shown to it, too.
         """
-        if self.judge is None or not sighting.gaps:
+        if self.assistant is None or not sighting.gaps:
             return sighting
-        turns, deadline = sighting.observation.turns, self.config.deadline
+        turns, deadline = sighting.observation.turns, self.config.assistant_deadline
         with redacting(self.redact):
-            verdicts = await asyncio.gather(*(self.judge.confirms(gap, turns, deadline) for gap in sighting.gaps))
+            verdicts = await asyncio.gather(*(self.assistant.confirms(gap, turns, deadline) for gap in sighting.gaps))
         confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
         return replace(sighting, gaps=confirmed)
 
     def sure(self, sighting: Sighting) -> Sighting:
-        """The sighting without the gaps that only a judge could confirm."""
-        if self.judge is None:
+        """The sighting without the gaps that only an assistant could confirm."""
+        if self.assistant is None:
             return sighting
         return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= LIKELY))
 
@@ -192,7 +199,12 @@ class Pipeline:
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         with telemetry.span("fit"):
             fitted = await off_loop(self.fit, gap, finding, sighting)
-        result = replace(fitted, pending=tuple(pending[:MOST_PENDING]), duration_ms=(self.clock() - started) * 1000)
+        result = replace(
+            fitted,
+            pending=tuple(pending[:MOST_PENDING]),
+            duration_ms=(self.clock() - started) * 1000,
+            model_tokens=self.assistant.tokens(gap) if self.assistant else 0,
+        )
         emit(outcome(result), facts(result))
         return result
 
@@ -238,17 +250,42 @@ class Pipeline:
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
-        """Ask all sources, and keep what is relevant, new to the agent, and said once."""
+        """Ask all sources, and keep what is relevant, new to the agent, and said once, as the passage that bears on it."""
+        from langgraph_scrum_master.fit.passages import passages
         from langgraph_scrum_master.query.gaps import build_queries
-        from langgraph_scrum_master.retrieve import retrieve
+        from langgraph_scrum_master.retrieve import retrieve_each
 
-        queries = build_queries(gap, sighting.observation)
+        until = time.monotonic() + self.config.assistant_deadline
+        turns = sighting.observation.turns
+        written = await self.assistant.writes(gap, turns, self.config.assistant_deadline) if self.assistant else ""
+        queries = build_queries(gap, sighting.observation, written)
         sources = self.asked(memory)
         for each in (memory, *(source for source in sources if source not in self.sources)):
             await opened(each, OPENING * self.config.deadline)
-        found, failures = await retrieve(queries, sighting.state, sources, self.config.deadline)
-        kept, left = await off_loop(self._choose, gap, sighting, found)
-        return Finding(contexts=tuple(kept), dropped=tuple(left), failures=failures)
+        found, failures = await retrieve_each(queries, sighting.state, sources, self.config.deadline)
+        new, left = await off_loop(self._new, gap, sighting, found)
+        picked = await self._picked(gap, queries, new, until)
+        kept, further = await off_loop(self._chosen, new) if picked is None else picked
+        shown = await off_loop(passages, kept, queries, self.count_tokens)
+        return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
+
+    async def _picked(
+        self, gap: ContextGap, queries: Sequence[Query], new: Sequence[Sequence[RetrievedContext]], until: float
+    ) -> Split | None:
+        """What the assistant picks of the best; None if it has no opinion."""
+        from langgraph_scrum_master.rank.dedupe import distinct, picked
+        from langgraph_scrum_master.retrieve import merged
+
+        if self.assistant is None or not any(new):
+            return None
+        offered, repeated = distinct(merged(new))
+        query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
+        texts = [f"{context.title}\n{context.content}".strip() for context in best]
+        places = await self.assistant.picks(gap, query, texts, max(0.001, until - time.monotonic()))
+        if places is None:
+            return None
+        kept, left = picked(offered, places)
+        return kept, [*left, *repeated]
 
     def asked(self, memory: MemoryStore | None) -> tuple[Source, ...]:
         """The sources that are asked for context."""
@@ -257,22 +294,40 @@ class Pipeline:
 
         return enabled(self.config, memory, self.sources, SHOWN)
 
-    def _choose(
-        self, gap: ContextGap, sighting: Sighting, found: Sequence[RetrievedContext]
-    ) -> tuple[list[RetrievedContext], list[Dropped]]:
-        from langgraph_scrum_master.rank.dedupe import above, distinct, novel
+    def _new(
+        self, gap: ContextGap, sighting: Sighting, found: Sequence[Sequence[RetrievedContext]]
+    ) -> tuple[list[list[RetrievedContext]], list[Dropped]]:
+        """What says something that the agent does not know yet, for each query."""
+        from langgraph_scrum_master.rank.dedupe import filled, novel
 
-        relevant, too_weak = above(found, self.config.min_relevance_score)
         in_view = sighting.observation.turns[-self.config.view_window :] if self.config.view_window else ()
         seen = [*in_view, *(turn for turn in sighting.observation.turns if turn.agent == gap.agent)]
-        new, known = novel(
-            relevant,
-            [_told(turn) for turn in seen],
-            [gap.context_query, *(turn.text for turn in seen)],
-            given_keys(sighting.state, gap.agent, in_view),
-        )
-        kept, repeated = distinct(new)
-        return kept, [*too_weak, *known, *repeated]
+        told, said = [_told(turn) for turn in seen], [gap.context_query, *(turn.text for turn in seen)]
+        given = given_keys(sighting.state, gap.agent, in_view)
+        new: list[list[RetrievedContext]] = []
+        left: list[Dropped] = []
+        for contexts in found:
+            worded, empty = filled(contexts)
+            kept, known = novel(worded, told, said, given)
+            new.append(kept)
+            left += [*empty, *known]
+        return new, left
+
+    def _chosen(self, new: Sequence[Sequence[RetrievedContext]]) -> Split:
+        """What is worth its tokens: above the bar, not far below the best for its query, and said once."""
+        from langgraph_scrum_master.rank.dedupe import above, beside_the_best, distinct
+        from langgraph_scrum_master.retrieve import merged
+
+        worth: list[list[RetrievedContext]] = []
+        left: list[Dropped] = []
+        for contexts in new:
+            relevant, weak = above(contexts, self.config.min_relevance_score)
+            once, again = distinct(relevant)
+            near, far = beside_the_best(once)
+            worth.append(near)
+            left += [*weak, *again, *far]
+        kept, repeated = distinct(merged(worth))
+        return kept, [*left, *repeated]
 
     def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
         """The contexts that fit into the budget, as the text for the agent."""
@@ -335,6 +390,18 @@ class Pipeline:
         health, cycles = health_status(seen), cycle_analysis(seen)
         return state_update(sighting.state, seen, result, health, cycles, sighting.elsewhere)
 
+    def settled(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
+        """The injections of which this update tells for the first time what became of them."""
+        waited = {r.gap_id for r in records(sighting.state.get("injection_history")) if r.outcome == "open"}
+        told = records(update.get("injection_history"))
+        return [record for record in told if record.gap_id in waited and record.outcome != "open"]
+
+    async def tell(self, settled: Sequence[InjectionRecord]) -> None:
+        """Log, count and record what became of injections."""
+        with redacting(self.redact):
+            for record in settled:
+                await tell_outcome(record, self.recorder, self.config.deadline)
+
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
 
@@ -358,6 +425,13 @@ def failed_output(why: str, now: str) -> SMOutput:
         injection_result=None,
         processing_notes=f"failed, the graph goes on: {why}",
     )
+
+
+def _once(dropped: Sequence[Dropped], kept: Sequence[RetrievedContext]) -> tuple[Dropped, ...]:
+    """Each context that was left once, as it was left last; none that another query has kept."""
+    shown = {(context.source, context.key) for context in kept}
+    last = {(drop.source, drop.key): drop for drop in dropped}
+    return tuple(drop for place, drop in last.items() if place not in shown)
 
 
 def _told(turn: Turn) -> str:

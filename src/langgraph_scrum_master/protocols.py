@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation, Query, RetrievedContext
+from langgraph_scrum_master.model import (
+    ContextGap,
+    InjectionRecord,
+    InjectionResult,
+    Observation,
+    Query,
+    RetrievedContext,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
@@ -32,6 +40,15 @@ TokenCounter: TypeAlias = Callable[[str], int]
 
 Recorder: TypeAlias = Callable[[InjectionResult], None]
 """Keeps a result for the audit trail. May block: it is called off the event loop. What it raises is logged."""
+
+
+@runtime_checkable
+class RecordsOutcomes(Protocol):
+    """What a recorder may be as well, to be told what became of what was injected."""
+
+    def record_outcome(self, record: InjectionRecord) -> None:
+        """Keep it, as a recorder keeps a result: off the event loop, and what it raises is logged."""
+        ...
 
 
 @runtime_checkable
@@ -74,6 +91,27 @@ class ChatModel(Protocol):
 
     async def ainvoke(self, input: Any) -> Any:
         """The model's message for a list of (role, text)."""
+        ...
+
+
+@runtime_checkable
+class Assistant(Protocol):
+    """Helps with what rules cannot decide; asked only where there is a gap. `ChatAssistant` is one over a chat model.
+
+    - `None` is no opinion: the way without an assistant is taken, as where it raises or is late.
+    - What it is shown is data, whatever stands in it.
+    """
+
+    async def confirm(self, gap: ContextGap, turns: Sequence[Turn]) -> bool | None:
+        """Whether a doubtful gap is one."""
+        ...
+
+    async def query(self, gap: ContextGap, turns: Sequence[Turn]) -> str | None:
+        """What the agent lacks, as a query that is understood without the conversation."""
+        ...
+
+    async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
+        """The places of those candidates that answer the query, best first; empty if none does."""
         ...
 
 
@@ -156,6 +194,20 @@ class SessionMemory(Protocol):
 
     async def last_session(self) -> MemoryResult | None:
         """The summary of the session that ended last."""
+        ...
+
+
+@runtime_checkable
+class SearchesAnswers(Protocol):
+    """A memory that can look for what answers a need, in the light of what was said around it."""
+
+    async def search_answers(
+        self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
+    ) -> Sequence[MemoryResult]:
+        """What most likely holds the answer; no bar is applied.
+
+        `around` are texts with how much each counts: 1 as much as the need itself.
+        """
         ...
 
 

@@ -22,8 +22,16 @@ async def retrieve(
 
     What a source raises that `must` not fail is raised here.
     """
+    found, failures = await retrieve_each(queries, state, sources, deadline, must)
+    return merged(found), failures
+
+
+async def retrieve_each(
+    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
+) -> tuple[list[list[RetrievedContext]], tuple[SourceFailure, ...]]:
+    """The same for each query by itself, best first."""
     if not sources or not queries:
-        return [], ()
+        return [[] for _ in queries], ()
     tasks = {
         asyncio.ensure_future(_ask(source, query, state)): (i, source)
         for i, query in enumerate(queries)
@@ -45,16 +53,15 @@ async def retrieve(
             found[i].extend(task.result())
     for failure in failures.values():
         logger.warning("source.failed", source=failure.source, error=failure.error)
-    return _merged(found), tuple(failures.values())
+    return [sorted(each, key=_by_score) for each in found], tuple(failures.values())
 
 
-def _merged(found: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
+def merged(found: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
     """The best for each query, then the rest by score; what serves several queries stands once, where it is best."""
-    ranked = [sorted(each, key=_by_score) for each in found]
     best: dict[str, RetrievedContext] = {}
-    for context in sorted((context for each in ranked for context in each), key=_by_score):
+    for context in sorted((context for each in found for context in each), key=_by_score):
         best.setdefault(f"{context.source}\x00{context.key}", context)
-    first = {f"{each[0].source}\x00{each[0].key}" for each in ranked if each}
+    first = {f"{each[0].source}\x00{each[0].key}" for each in found if each}
     return sorted(best.values(), key=lambda c: (f"{c.source}\x00{c.key}" not in first, *_by_score(c)))
 
 

@@ -17,7 +17,7 @@ from langgraph_scrum_master.logs import Redact
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.observe import Watcher
 from langgraph_scrum_master.pipeline import Pipeline, Sighting
-from langgraph_scrum_master.protocols import ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.protocols import Assistant, ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -25,7 +25,7 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from langgraph_scrum_master.judge import Judge
+    from langgraph_scrum_master.consult import Consulted
     from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
     from langgraph_scrum_master.observe.asking.model import AskingModel
     from langgraph_scrum_master.step import Step
@@ -42,8 +42,9 @@ class ScrumMaster:
     """Notices when an agent lacks context, finds it, and gives it to the agent.
 
     Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
-    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. A chat model as
-    `judge` may turn down doubtful gaps, and confirm questions that are only likely. `snapshots` is
+    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. With a
+    chat model as `model`, or an `assistant` of your own, doubtful gaps are confirmed or turned down by it, it writes
+    what to look for, and picks what answers; without, or where it fails, rules do. `snapshots` is
     the folder, or the recorder, for a snapshot of every step with a gap, to replay it later. `redact` takes words out
     of what leaves to logs, recorder, snapshots and streams ("all", "secrets", "emails", a function, or several of
     these); the agent and the state get everything. `asking` is a weights file that `scrum-master train` wrote, instead
@@ -60,7 +61,8 @@ class ScrumMaster:
         clock: Clock = time.time,
         recorder: Recorder | None = None,
         count_tokens: TokenCounter = estimate_tokens,
-        judge: ChatModel | None = None,
+        assistant: Assistant | None = None,
+        model: ChatModel | None = None,
         snapshots: str | Path | SnapshotRecorder | None = None,
         redact: Redaction | Redact | Iterable[Redaction | Redact] | None = None,
         asking: str | Path | AskingModel | None = None,
@@ -82,10 +84,10 @@ class ScrumMaster:
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
-            judge=_judge(judge) if judge is not None else None,
+            assistant=_consulted(assistant, model),
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
             redact=_redactor(redact) if redact is not None else None,
-            watcher=Watcher(_asking_model(asking), doubtful=judge is not None),
+            watcher=Watcher(_asking_model(asking), doubtful=assistant is not None or model is not None),
         )
 
     @classmethod
@@ -144,14 +146,14 @@ class ScrumMaster:
     def evaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
         sighting = self._pipeline.sight(state)
-        return wait_for(self._judged_and_served(sighting)) if sighting.gaps or sighting.given_up else None
+        return wait_for(self._confirmed_and_served(sighting)) if sighting.gaps or sighting.given_up else None
 
     async def aevaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None, without blocking the event loop."""
-        return await self._judged_and_served(self._pipeline.sight(state))
+        return await self._confirmed_and_served(self._pipeline.sight(state))
 
-    async def _judged_and_served(self, sighting: Sighting) -> InjectionResult | None:
-        return await self._pipeline.serve(await self._pipeline.judged(sighting), self._memory, _unseen)
+    async def _confirmed_and_served(self, sighting: Sighting) -> InjectionResult | None:
+        return await self._pipeline.serve(await self._pipeline.confirmed(sighting), self._memory, _unseen)
 
     @cached_property
     def step(self) -> Step:
@@ -202,10 +204,22 @@ def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
     raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {given!r}")
 
 
-def _judge(model: ChatModel) -> Judge:
-    from langgraph_scrum_master.judge import Judge
+def _consulted(assistant: Assistant | None, model: ChatModel | None) -> Consulted | None:
+    if assistant is None and model is None:
+        return None
+    from langgraph_scrum_master.assistant import ChatAssistant
+    from langgraph_scrum_master.consult import Consulted
 
-    return Judge(model)
+    if assistant is not None and model is not None:
+        raise ConfigError("give an assistant, or a model for the ready-made one, not both")
+    if assistant is not None and not isinstance(assistant, Assistant):
+        raise ConfigError(
+            f"assistant must have the coroutine methods confirm, query and pick, got {assistant!r}; a chat model is "
+            "given as model="
+        )
+    if model is not None and not callable(getattr(model, "ainvoke", None)):
+        raise ConfigError(f"model must be a chat model with ainvoke, got {model!r}")
+    return Consulted(assistant if assistant is not None else ChatAssistant(model))  # type: ignore[arg-type]
 
 
 def _redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Redact | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from typing_extensions import TypedDict
 
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.model import RECORD_STATUSES, InjectionRecord, InjectionResult, SMOutput
+from langgraph_scrum_master.model import INJECTION_OUTCOMES, RECORD_STATUSES, InjectionRecord, InjectionResult, SMOutput
 
 HISTORY_LIMIT = 100
 """Slim records that the state keeps; older ones are in the checkpoints and in the audit log."""
@@ -140,5 +140,7 @@ def _newest(history: list[InjectionRecord]) -> list[InjectionRecord]:
     return [record for i, record in enumerate(history) if i not in gone]
 
 
-def _progress(record: InjectionRecord) -> tuple[int, int]:
-    return RECORD_STATUSES.index(record.status), record.attempts
+def _progress(record: InjectionRecord) -> tuple[int, int, int]:
+    known = record.outcome in INJECTION_OUTCOMES
+    outcome = INJECTION_OUTCOMES.index(record.outcome) if known else 0
+    return RECORD_STATUSES.index(record.status), record.attempts, outcome

@@ -40,15 +40,15 @@ class Step:
             return quiet
         try:
             sighting = reader.narrowed(self._pipeline.sight(state, running=True))
-            if sighting.gaps and self._pipeline.judge is not None:
-                sighting = wait_for(self._pipeline.judged(sighting))
+            if sighting.gaps and self._pipeline.assistant is not None:
+                sighting = wait_for(self._pipeline.confirmed(sighting))
             if sighting.calm:
-                return self._update(sighting, None)
+                return self._told(sighting, self._update(sighting, None))
             run = _Run(self._pipeline, self._memory, _runtime())
             result = wait_for(run.serve(sighting))
             if answer := run.ask_a_person(result):
                 result = wait_for(run.answered(result, answer, sighting))
-            return self._update(sighting, result)
+            return self._told(sighting, self._update(sighting, result))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -59,14 +59,16 @@ class Step:
         if (quiet := self._pipeline.glance(state, running=True)) is not None:
             return quiet
         try:
-            sighting = await self._pipeline.judged(reader.narrowed(self._pipeline.sight(state, running=True)))
-            if sighting.calm:
-                return self._update(sighting, None)
-            run = _Run(self._pipeline, self._memory, _runtime())
-            result = await run.serve(sighting)
-            if answer := run.ask_a_person(result):
-                result = await run.answered(result, answer, sighting)
-            return self._update(sighting, result)
+            sighting = await self._pipeline.confirmed(reader.narrowed(self._pipeline.sight(state, running=True)))
+            result = None
+            if not sighting.calm:
+                run = _Run(self._pipeline, self._memory, _runtime())
+                result = await run.serve(sighting)
+                if answer := run.ask_a_person(result):
+                    result = await run.answered(result, answer, sighting)
+            update = self._update(sighting, result)
+            await self._pipeline.tell(self._pipeline.settled(sighting, update))
+            return update
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -87,6 +89,12 @@ class Step:
         update = self._pipeline.update(sighting, result)
         if self._pipeline.config.deliver == "message":
             update |= _as_messages(sighting, update)
+        return update
+
+    def _told(self, sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
+        """The update, after it was told what became of earlier injections, if it tells that."""
+        if settled := self._pipeline.settled(sighting, update):
+            wait_for(self._pipeline.tell(settled))
         return update
 
     def _failed(self, error: Exception) -> dict[str, Any]:

@@ -78,6 +78,7 @@ COUNTERS = {
     "injections": "Gaps for which an agent was given context.",
     "abstentions": "Gaps for which nothing good enough was found.",
     "escalations": "Needs that came up again after all attempts.",
+    "outcomes": "Injections of which it shows what became of them.",
     "source_failures": "Sources that failed or were late.",
 }
 HISTOGRAMS = {

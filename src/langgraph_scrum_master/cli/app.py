@@ -24,6 +24,7 @@ COMMANDS = {
     "snapshot": "snapshot",
     "replay": "replay",
     "train": "train",
+    "report": "report",
     "inspect": "inspect",
     "memory": "memory",
     "index": "index",
@@ -41,7 +42,7 @@ COMMANDS = {
 }
 """The file of each command: a function or a group of its name."""
 
-PURE = ("replay", "inspect")
+PURE = ("replay", "report", "inspect")
 """Those that give the same for the same source: only a memory that is named is read."""
 
 

@@ -29,6 +29,10 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "train labelled.jsonl": "writes asking.weights",
         "train labelled.jsonl more.jsonl -o .scrum-master/asking.weights": "several files, another place",
     },
+    "report": {
+        "report audit.jsonl": "what came of the gaps of all runs",
+        "report checkpoints.sqlite --thread 42 --json": "of one conversation, for a program",
+    },
     "inspect": {
         "inspect checkpoints.sqlite --thread 42": "writes inspector.html",
         "inspect snapshots/ --serve --open": "a live page",

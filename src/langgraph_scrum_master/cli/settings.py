@@ -32,6 +32,7 @@ KNOBS = (
     "log_injections",
     "max_context_tokens",
     "deadline",
+    "assistant_deadline",
     "view_window",
     "max_attempts",
     "deliver",

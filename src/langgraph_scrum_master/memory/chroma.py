@@ -150,6 +150,12 @@ class ChromaMemory(RecordMemory):
         """The records of these kinds that serve the query best, of the nearest by vectors and by words."""
         return await self._off_loop(self._search, kinds, query, limit, k)
 
+    async def answering(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        """The records of these kinds that most likely answer the need."""
+        return await self._off_loop(self._search_answers, kinds, need, around, limit, k)
+
     async def ranked_at_once(
         self, memories: Sequence[RecordMemory], query: str, limit: int, k: int
     ) -> Mapping[RecordMemory, list[Ranked]]:
@@ -373,6 +379,14 @@ class ChromaMemory(RecordMemory):
         books = [Book(memory._up_to_date(), memory._nearest) for memory in memories]
         embedder, models = (self._embedder, self._models) if embed else (None, {})
         return search(books, embedder, kinds, query, limit, k, models)
+
+    def _search_answers(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        from langgraph_scrum_master.memory.search import Book, search_answers
+
+        book = Book(self._up_to_date(), self._nearest)
+        return search_answers(book, self._embedder, kinds, need, around, limit, k, self._models)
 
     def _compare(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare

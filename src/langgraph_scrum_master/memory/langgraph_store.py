@@ -24,6 +24,7 @@ from langgraph_scrum_master.memory.records import (
     session_of,
 )
 from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.answers import answers_among
 from langgraph_scrum_master.rank.relevance import relevance
 from langgraph_scrum_master.shapes import as_label, storable
 from langgraph_scrum_master.text.references import canonical
@@ -95,6 +96,12 @@ class StoreMemory(RecordMemory):
         """The records of these kinds that serve the query best, of those that the store finds."""
         return (await self._off_loop(self._ranked_here, kinds, query, limit))[:k]
 
+    async def answering(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        """The records of these kinds that most likely answer the need."""
+        return await self._off_loop(self._answering, kinds, need, around, limit, k)
+
     async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         """The newest records of the session, or made since, newest first, compared with the query."""
         return await self._off_loop(self._compared, query, session, since, limit)
@@ -133,6 +140,21 @@ class StoreMemory(RecordMemory):
         found = [record for kind in kinds for record in self._nearest(kind, query, limit)]
         ranked = self._matched(query, found)
         return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))
+
+    def _answering(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        said = "\n".join((need, *(text for text, _ in around)))
+        found = {
+            (kind, record.key): record
+            for kind in kinds
+            for query in dict.fromkeys((need, said))
+            for record in self._nearest(kind, query, limit)
+        }
+        records = list(found.values())
+        matches = answers_among(need, around, [record.text for record in records], embedder_for("static"))
+        ranked = [Ranked(record, match) for record, match in zip(records, matches, strict=True)]
+        return sorted(ranked, key=lambda each: (-each.match.score, each.record.key))[:k]
 
     def _compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         found = [record for kind in SEARCHED for record in self._since(kind, session, since)[:limit]]

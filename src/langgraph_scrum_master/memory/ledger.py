@@ -35,7 +35,7 @@ DONE, PENDING, LEAVING = 0, 1, 2
 MOST_REMEMBERED = 16_384
 """Records that are kept at hand as ranking wants them, about 2 kB each, until somebody writes."""
 
-VERSION = 3
+VERSION = 4
 """Of what is written here; a ledger of another version is made anew from what is in Chroma."""
 
 _SCHEMA = """

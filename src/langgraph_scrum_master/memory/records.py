@@ -97,6 +97,12 @@ class RecordMemory(ABC):
         """The `k` records of these kinds that serve the query best, of the `limit` nearest or so, best first."""
 
     @abstractmethod
+    async def answering(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        """The `k` records of these kinds that most likely answer the need, of the `limit` nearest or so, best first."""
+
+    @abstractmethod
     async def compared(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         """The newest records of the session, or made since, newest first, compared with the query."""
 
@@ -161,6 +167,19 @@ class RecordMemory(ABC):
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The memories, decisions and patterns that serve the query best; no bar is applied."""
         return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, k=max(0, k))]
+
+    async def search_answers(
+        self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
+    ) -> list[MemoryResult]:
+        """The memories, decisions and patterns that most likely answer a need; no bar is applied.
+
+        `around` is what was said around it, each with how much that counts: 1 as much as the need itself.
+        """
+        if not need.strip():
+            return []
+        said = [(well_formed(text), weight) for text, weight in around if text.strip() and weight > 0]
+        found = await self.answering(SEARCHED, well_formed(need), said, CANDIDATES, max(0, k))
+        return [result_of(*ranked) for ranked in found]
 
     async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The same where many memories are asked at once: few more are ranked than are wanted."""

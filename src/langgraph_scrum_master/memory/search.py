@@ -13,7 +13,8 @@ from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.together import Together
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import Asked, Candidates
+from langgraph_scrum_master.rank.answers import Needed, answers
+from langgraph_scrum_master.rank.asked import Around, Asked, Candidates
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
@@ -66,21 +67,57 @@ def search(
     ]
 
 
+def search_answers(
+    book: Book,
+    embedder: Embedder | None,
+    kinds: Sequence[Kind],
+    need: str,
+    around: Sequence[Around],
+    limit: int,
+    k: int,
+    models: Mapping[str, Embedder],
+) -> list[Ranked]:
+    """The `k` records of these kinds that most likely answer a need, in the light of what was said around it."""
+    ledger = book.ledger
+    if not any(map(ledger.count, kinds)):
+        return []
+    needed = Needed(need, around, ledger, embedder, models)
+    found = may_answer(book, needed, kinds, limit)
+    if not found:
+        return []
+    numbers = [row.id for row in found]
+    by_model = {space: ledger.modelled.vectors(numbers, space, model) for space, model in models.items()}
+    candidates = Candidates([row.candidate for row in found], by_model)
+    matches = answers(needed, candidates, with_models(models) if models else SPACES)
+    best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -found[i].id))[:k]
+    return _ranked(ledger, [found[i] for i in best], [matches[i] for i in best])
+
+
+def may_answer(book: Book, needed: Needed, kinds: Sequence[Kind], limit: int) -> list[Row]:
+    """The records that are nearest to a need by itself, or with what was said around it."""
+    return list({row.id: row for asked in needed.both for row in _first_sight(book, asked, kinds, limit)[0]}.values())
+
+
 def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The nearest by meaning and by words, and what stands around the best of them."""
+    rows, seen = _first_sight(book, asked, kinds, limit)
+    further = _around(book.ledger, sorted(rows, key=lambda row: -seen[row.id]))
+    return rows + book.ledger.rows(sorted(further - seen.keys()), list(kinds))
+
+
+def _first_sight(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
+    """The nearest by meaning and by words, and how near each is."""
     ledger = book.ledger
     present = {kind: count for kind in kinds if (count := ledger.count(kind))}
     if not present:
-        return []
+        return [], {}
     seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
     if asked.embedded:
         ledger.refuse_other_lengths(asked.vector[None, :])
     for kind, count in present.items() if asked.embedded else ():
         for number, cosine in book.nearest(kind, asked.vector, min(limit, count)):
             seen[number] = seen.get(number, 0.0) + cosine
-    rows = ledger.rows(sorted(seen), list(present))
-    further = _around(ledger, sorted(rows, key=lambda row: -seen[row.id]))
-    return rows + ledger.rows(sorted(further - seen.keys()), list(present))
+    return ledger.rows(sorted(seen), list(present)), seen
 
 
 def compare(

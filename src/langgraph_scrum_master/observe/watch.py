@@ -140,7 +140,7 @@ class Watcher:
     """Remembers the conversations it has seen last, so that each message is read once.
 
     A conversation is known again by the messages that were its last, all of them the same; whatever happened to it
-    otherwise, cut, summarised, edited or branched, it is read anew. `doubtful` questions count where somebody judges
+    otherwise, cut, summarised, edited or branched, it is read anew. `doubtful` questions count where somebody confirms
     them.
     """
 

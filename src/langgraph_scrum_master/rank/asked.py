@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -56,20 +56,25 @@ class Asked:
         *,
         now: float = 0.0,
         models: Mapping[str, Embedder] | None = None,
+        around: Sequence[Around] = (),
     ) -> None:
-        wording = _wording(text)
+        parts = [(text, 1.0), *around]
+        wording = _wording("\n".join(part for part, _ in parts))
         self.features = wording.features
         self.corpus = corpus
         self.now = now
-        self.vector = _query_vector(text, corpus, embedder)
+        self._weights = _part_weights(parts) if around else None
+        self.vector = self._vector(parts, wording, embedder)
         self.embedded = embedder is not None
         model = static_model() or embedder
         self.centre = corpus.centre if embedder is not None and of_sentences(embedder) else None
         """What all texts say, which tells nothing of one of them; words are weighed by how rare they are instead."""
-        self.meaning = self.vector if model is embedder else _query_vector(text, corpus, model)
+        self.meaning = self.vector if model is embedder else self._vector(parts, wording, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
-        self.families = wording.families
-        self.by_model = {space: _query_vector(text, corpus, model) for space, model in (models or {}).items()}
+        if self._weights:
+            self.term_weights = self.term_weights * _weights_of(self.features.terms, self._weights.terms)
+        self.families = _wording(text).families
+        self.by_model = {space: self._vector(parts, wording, model) for space, model in (models or {}).items()}
         """Its vectors by the models that were put in the place of spaces."""
         self.causal = wording.causal
         self._vocabulary = wording.vocabulary
@@ -85,8 +90,50 @@ class Asked:
     def tokens(self) -> tuple[Array, Array]:
         """The rarest tokens, and how much each counts."""
         weights = self.corpus.token_rarity(self.features.tokens)
+        if self._weights:
+            weights = weights * _weights_of(self.features.tokens, self._weights.tokens)
         rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
         return self.features.tokens[rarest], weights[rarest]
+
+    def _vector(self, parts: Sequence[Around], wording: Wording, embedder: Embedder | None) -> Array:
+        """The vector of the whole, each part by its weight."""
+        if embedder is None:
+            return np.zeros(0, dtype="float32")
+        if self._weights is None:
+            return _query_vector(parts[0][0], self.corpus, embedder)
+        if isinstance(embedder, StaticEmbedder) and embedder is static_model():
+            rarity = self.corpus.token_rarity(wording.tokens)
+            return embedder.mean(wording.tokens, rarity * _weights_of(wording.tokens, self._weights.tokens))
+        # A model may be slow, or be paid for: the need, and all that was said around it, once each.
+        said = "\n".join(part for part, _ in parts[1:])
+        mean = sum(weight for _, weight in parts[1:]) / max(1, len(parts) - 1)
+        vectors = [_query_vector(parts[0][0], self.corpus, embedder), mean * _query_vector(said, self.corpus, embedder)]
+        return units(np.sum(vectors, axis=0)[None, :])[0].astype("float32")
+
+
+Around: TypeAlias = tuple[str, float]
+"""What was said around a query, and how much that counts: 1 as much as the query itself."""
+
+
+class _PartWeights(NamedTuple):
+    """How much each term and each token counts, by the part that it stands in."""
+
+    terms: dict[int, float]
+    tokens: dict[int, float]
+
+
+def _part_weights(parts: Sequence[Around]) -> _PartWeights:
+    found = _PartWeights({}, {})
+    for text, weight in parts:
+        wording = _wording(text)
+        for mine, numbers in zip(found, (wording.features.terms, wording.tokens), strict=True):
+            for number in numbers.tolist():
+                mine[number] = max(weight, mine.get(number, 0.0))
+    return found
+
+
+def _weights_of(numbers: Array, weights: Mapping[int, float]) -> Array:
+    return np.array([weights.get(number, 0.0) for number in numbers.tolist()], dtype="float32")
 
 
 class Wording(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from langgraph_scrum_master.model import Dropped, DropReason, RetrievedContext
+from langgraph_scrum_master.text.passages import says_something
 from langgraph_scrum_master.text.similarity import Seen, Shelf, Whole
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
@@ -26,6 +27,34 @@ def above(contexts: Sequence[RetrievedContext], bar: float) -> Split:
     """The contexts that reach the bar."""
     kept = [context for context in contexts if context.relevance_score >= bar]
     return kept, [dropped(context, "below_bar") for context in contexts if context.relevance_score < bar]
+
+
+FAR_BELOW = 0.35
+"""Of the best context's odds, what another's must be to be given beside it."""
+
+
+def beside_the_best(contexts: Sequence[RetrievedContext]) -> Split:
+    """The contexts that are not much less likely to serve than the best one."""
+    best = max((_odds(context) for context in contexts), default=0.0)
+    kept = [context for context in contexts if _odds(context) >= FAR_BELOW * best]
+    return kept, [dropped(context, "far_below_best") for context in contexts if _odds(context) < FAR_BELOW * best]
+
+
+def _odds(context: RetrievedContext) -> float:
+    return context.relevance_score / max(1e-9, 1 - context.relevance_score)
+
+
+def picked(contexts: Sequence[RetrievedContext], places: Sequence[int]) -> Split:
+    """The contexts at these places, in that order."""
+    kept = [contexts[place] for place in places]
+    left = [context for place, context in enumerate(contexts) if place not in places]
+    return kept, [dropped(context, "not_picked") for context in left]
+
+
+def filled(contexts: Sequence[RetrievedContext]) -> Split:
+    """The contexts that say something below their headings."""
+    kept = [context for context in contexts if says_something(context.content)]
+    return kept, [dropped(context, "only_a_heading") for context in contexts if context not in kept]
 
 
 def novel(

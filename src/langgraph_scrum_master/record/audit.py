@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.model import InjectionRecord, InjectionResult
 
 SCHEMA = 1
 
@@ -20,7 +22,14 @@ class JsonlRecorder:
 
     def __call__(self, result: InjectionResult) -> None:
         """Append one line; lines of several threads and processes do not mix."""
-        line = json.dumps({"schema": SCHEMA, **result.to_dict()}, ensure_ascii=False, sort_keys=True) + "\n"
+        self._append(result.to_dict())
+
+    def record_outcome(self, record: InjectionRecord) -> None:
+        """Append what became of an injection, without words of its text."""
+        self._append({"outcome_of": replace(record, news=()).to_dict()})
+
+    def _append(self, said: dict[str, Any]) -> None:
+        line = json.dumps({"schema": SCHEMA, **said}, ensure_ascii=False, sort_keys=True) + "\n"
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab", buffering=0) as file:

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.logs import logger
-from langgraph_scrum_master.model import InjectionResult
-from langgraph_scrum_master.protocols import Recorder
+from langgraph_scrum_master.model import InjectionRecord, InjectionResult
+from langgraph_scrum_master.protocols import Recorder, RecordsOutcomes
 
 Outcome: TypeAlias = Literal["injected", "abstained", "escalated"]
 """What came of a gap."""
@@ -36,6 +36,7 @@ def facts(result: InjectionResult) -> dict[str, Any]:
         "tokens": result.total_tokens,
         "size": result.total_context_size,
         "duration_ms": round(result.duration_ms, 3),
+        **({"model_tokens": result.model_tokens} if result.model_tokens else {}),
     }
 
 
@@ -56,6 +57,18 @@ def measure(result: InjectionResult) -> None:
 def log(result: InjectionResult) -> None:
     """Log the facts of a result."""
     logger.info(f"context.{outcome(result)}", **facts(result))
+
+
+async def tell_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float) -> None:
+    """Log and count what became of an injection, and hand it to a recorder that keeps such."""
+    logger.info(f"injection.{record.outcome}", gap_id=record.gap_id, agent=record.agent, reason=record.reason)
+    telemetry.count("outcomes", outcome=record.outcome, reason=record.reason)
+    told: object = recorder
+    if isinstance(told, RecordsOutcomes):
+        try:
+            await asyncio.wait_for(off_loop(told.record_outcome, record), seconds)
+        except Exception as error:
+            logger.error("recorder.failed", gap_id=record.gap_id, error=f"{type(error).__name__}: {error}")
 
 
 async def keep(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:

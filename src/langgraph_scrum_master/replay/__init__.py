@@ -1,7 +1,7 @@
 """Saved snapshots and checkpoints, run again, and what differs.
 
 A replay is a pure function of what was saved: the clock stands where it stood, nothing is written, and the same
-snapshots give the same bytes. A judge is not asked, for it would not give the same answer twice.
+snapshots give the same bytes. An assistant is not asked, for it would not give the same answer twice.
 """
 
 from __future__ import annotations

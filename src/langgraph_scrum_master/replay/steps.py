@@ -73,7 +73,7 @@ class Player:
             watcher=watcher,
             recorder=None,
             snapshots=None,
-            judge=None,
+            assistant=None,
         )
         sources = base.asked(self._memory())
         heard = Heard(tuple(source.name for source in sources), [], [])

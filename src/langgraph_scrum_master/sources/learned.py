@@ -12,6 +12,7 @@ from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, Opens, Shelves, Source, State
 from langgraph_scrum_master.rank.relevance import raised
+from langgraph_scrum_master.sources.memory import answers_in
 
 SAME_DOMAIN = 1 / 7
 """What the domain adds to the agreement with something that went wrong in it: as much as one more space that agrees
@@ -36,7 +37,7 @@ class ShelfSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts with the shelf's own scores."""
-        return _contexts(query, self.shown, await self.shelf.search_similar(query.text, k=query.k))
+        return _contexts(query, self.shown, await answers_in(self.shelf, query))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class ExperiencesSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts with the shelf's own scores; a warning has that of its likeness to the failure, and the domain's."""
-        found = {result.key: result for result in await self._on("full").search_similar(query.text, k=query.k)}
+        found = {result.key: result for result in await answers_in(self._on("full"), query)}
         warnings = await self._warnings(query, found) if query.domain else []
         told = {warning.key for warning in warnings}
         return [*warnings, *_contexts(query, self.shown, [found[key] for key in found if key not in told])]

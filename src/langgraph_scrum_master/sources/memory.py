@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.logs import logger
-from langgraph_scrum_master.memories import Decision, DecisionResult, MemoryResult, PatternResult
+from langgraph_scrum_master.memories import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
-from langgraph_scrum_master.protocols import MemoryStore, SearchesWords, State
+from langgraph_scrum_master.protocols import MemoryStore, SearchesAnswers, SearchesWords, State
 
 
 class MemorySource:
-    """Memories, decisions and patterns of a store; a memory found in several ways is offered once."""
+    """Memories, decisions and patterns of a store, each once."""
 
     name = "memory"
 
@@ -21,21 +21,9 @@ class MemorySource:
         self._memory = memory
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Contexts with the store's own scores; a search that fails leaves the others, and raises if all do."""
-        searches = await asyncio.gather(
-            self._similar(query), self._decisions(query), self._patterns(query), return_exceptions=True
-        )
-        errors = [found for found in searches if isinstance(found, BaseException)]
-        if len(errors) == len(searches):
-            raise errors[0]
-        for error in errors:
-            logger.warning("search.failed", source=self.name, error=f"{type(error).__name__}: {error}")
-        contexts = [context for found in searches if not isinstance(found, BaseException) for context in found]
-        return {context.key: context for context in contexts}.values()
-
-    async def _similar(self, query: Query) -> list[RetrievedContext]:
+        """Contexts with the store's own scores."""
         try:
-            found = await self._memory.search_similar(query.text, k=query.k)
+            found = await answers_in(self._memory, query)
         except EmbeddingError as error:
             if not isinstance(self._memory, SearchesWords):
                 raise
@@ -43,45 +31,22 @@ class MemorySource:
             found = await self._memory.search_by_words(query.text, k=query.k)
         return [remembered(query, result) for result in found]
 
-    async def _decisions(self, query: Query) -> list[RetrievedContext]:
-        found = await self._memory.search_decisions(query.text, k=query.k)
-        return [_decided(query, hit) for hit in found]
 
-    async def _patterns(self, query: Query) -> list[RetrievedContext]:
-        found = await self._memory.search_patterns(query.text, k=query.k)
-        return [_habit(query, hit) for hit in found]
+class _Searched(Protocol):
+    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]: ...
 
 
-def _decided(query: Query, hit: DecisionResult) -> RetrievedContext:
-    decision = hit.decision
-    return RetrievedContext(
-        source="memory",
-        content=decision.text,
-        relevance_score=hit.similarity,
-        strengths=hit.strengths,
-        weighted_agreement=hit.weighted_agreement,
-        metadata={"kind": "decision", "agent": decision.agent_type, "type": decision.decision_type},
-        retrieved_at=query.now,
-        key=decision.id,
-        title=_decision_title(decision),
-        created_at=decision.timestamp,
-    )
-
-
-def _habit(query: Query, hit: PatternResult) -> RetrievedContext:
-    pattern = hit.pattern
-    return RetrievedContext(
-        source="memory",
-        content=pattern.text,
-        relevance_score=hit.similarity,
-        strengths=hit.strengths,
-        weighted_agreement=hit.weighted_agreement,
-        metadata={"kind": "pattern", "type": pattern.pattern_type},
-        retrieved_at=query.now,
-        key=pattern.id,
-        title=f"Pattern: {pattern.name}",
-        created_at=pattern.created_at,
-    )
+async def answers_in(memory: _Searched, query: Query) -> Sequence[MemoryResult]:
+    """What a memory holds that may answer; one that only knows texts is asked with and without what was said."""
+    if isinstance(memory, SearchesAnswers):
+        return await memory.search_answers(query.text, query.around, k=query.k)
+    found = {result.key: result for result in await memory.search_similar(query.text, k=query.k)}
+    if query.around:
+        said = "\n".join((query.text, *(text for text, _ in query.around)))
+        for result in await memory.search_similar(said, k=query.k):
+            if result.key not in found or found[result.key].score < result.score:
+                found[result.key] = result
+    return sorted(found.values(), key=lambda result: -result.score)[: query.k]
 
 
 def remembered(query: Query, result: MemoryResult) -> RetrievedContext:
@@ -93,13 +58,20 @@ def remembered(query: Query, result: MemoryResult) -> RetrievedContext:
         metadata=result.metadata,
         retrieved_at=query.now,
         key=result.key,
-        title=str(result.metadata.get("title", "")),
+        title=_title(result),
         created_at=str(result.metadata.get("created_at") or result.metadata.get("timestamp") or ""),
         strengths=result.strengths,
         weighted_agreement=result.weighted_agreement,
     )
 
 
-def _decision_title(decision: Decision) -> str:
-    named = not decision.id.startswith("decision:")
-    return f"{decision.id}, decision of {decision.agent_type}" if named else f"Decision of {decision.agent_type}"
+def _title(result: MemoryResult) -> str:
+    said = result.metadata
+    match said.get("kind"):
+        case "decision":
+            by = f"decision of {said.get('agent_type', '')}"
+            return f"{result.key}, {by}" if not result.key.startswith("decision:") else by.capitalize()
+        case "pattern":
+            return f"Pattern: {said.get('name', '')}"
+        case _:
+            return str(said.get("title", ""))

@@ -8,8 +8,8 @@ from typing import Any
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.model import ContextSource, Query, RetrievedContext
+from langgraph_scrum_master.rank.answers import answers_among
 from langgraph_scrum_master.rank.embedders import embedder_for
-from langgraph_scrum_master.rank.relevance import relevance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -
     if not offered:
         return []
     texts = [f"{piece.title}\n{piece.content}" for piece in offered]
-    scores = await off_loop(_scores, query.text, texts, [piece.session for piece in offered])
+    scores = await off_loop(_scores, query, texts)
     best = sorted(_in_place(offered, scores), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
     return [
         RetrievedContext(
@@ -67,5 +67,5 @@ def _in_place(offered: Sequence[Piece], scores: Sequence[float]) -> Iterator[tup
             yield best[id(piece)], piece
 
 
-def _scores(text: str, candidates: Sequence[str], sessions: Sequence[str]) -> list[float]:
-    return [match.score for match in relevance(text, candidates, embedder_for("static"), sessions)]
+def _scores(query: Query, texts: Sequence[str]) -> list[float]:
+    return [match.score for match in answers_among(query.text, query.around, texts, embedder_for("static"))]

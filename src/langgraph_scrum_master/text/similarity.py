@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import chain
+from typing import NamedTuple
 
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import STOP_WORDS, numbers
@@ -18,7 +19,14 @@ SAME = 0.9
 NEGATIONS = frozenset({"no", "not", "never", "cannot", "without", "nor", "neither", "none", "nobody", "nothing", "t"})
 """Words that turn what is said round; "don't" and the like end in a `t` of their own."""
 
+WORDS_PER_ERROR = 8
+"""Of so many words one may be mistyped in a text that says the same."""
+
+MISTYPED = 5
+"""Letters from which a word that differs by one is taken to be mistyped, and not another word."""
+
 _WORDS = re.compile(r"\w+")
+_NAMES = re.compile(r"(?<![.!?\n] )(?<!^)(?<![.!?\n])\b[A-Z]\w*|\b\w*(?:\d|_|[a-z][A-Z])\w*", re.M)
 
 
 class Seen:
@@ -36,7 +44,13 @@ class Seen:
             self._sentences.update(tuple(_words(sentence)) for sentence in sentences(text))
 
     def says(self, text: str) -> bool:
-        """Whether the text is said already, nearly word for word and with all its numbers."""
+        """Whether all sentences of the text are said already, nearly word for word and with all their numbers."""
+        parts = sentences(text)
+        # Headings and the like say nothing by themselves, unless there is nothing else.
+        told = [part for part in parts if len(_words(part)) > SHINGLE or numbers(part)] or parts
+        return all(map(self._says_sentence, told))
+
+    def _says_sentence(self, text: str) -> bool:
         words = _words(text)
         if not words:
             return True
@@ -52,7 +66,7 @@ class Seen:
 class Shelf:
     """Texts that are kept apart: whether any single one of them says what another does."""
 
-    __slots__ = ("_first", "_further", "_texts", "_wordings", "_words")
+    __slots__ = ("_bags", "_first", "_further", "_holding", "_texts", "_wordings", "_words")
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -61,6 +75,8 @@ class Shelf:
         # By shingle the first text that has it, and further ones apart: most have only one.
         self._first: dict[tuple[str, ...], int] = {}
         self._further: dict[tuple[str, ...], list[int]] = {}
+        self._bags: list[_Bag] = []
+        self._holding: dict[str, list[int]] = {}
 
     def add(self, text: str) -> bool:
         """Put the text on it, unless one that is there says it already; whether it was put there."""
@@ -70,9 +86,13 @@ class Shelf:
             return False
         shingles = set(_shingles(words))
         known = shingles & self._first.keys()
-        if self._says(words, shingles, known):
+        bag = _Bag.of(text)
+        if self._says(words, shingles, known) or self._has(bag):
             return False
         place = len(self._texts)
+        self._bags.append(bag)
+        for word in bag.words:
+            self._holding.setdefault(word, []).append(place)
         self._first.update(dict.fromkeys(shingles - known, place))
         for shingle in known:
             self._further.setdefault(shingle, []).append(place)
@@ -95,6 +115,55 @@ class Shelf:
             count >= needed and _adds_nothing(frozenset(words), frozenset(self._words[place]))
             for place, count in held.items()
         )
+
+
+    def _has(self, bag: _Bag) -> bool:
+        """Whether any text has the same words in whatever order, but for typing errors."""
+        if len(bag.words) <= SHINGLE:
+            return False
+        shared = Counter(place for word in bag.words for place in self._holding.get(word, ()))
+        likely = (place for place, count in shared.items() if count >= len(bag.words) - bag.errors)
+        return any(bag.is_like(self._bags[place]) for place in likely)
+
+
+class _Bag(NamedTuple):
+    """The words of a text in no order, without those that tell nothing."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+    """Numbers, and words that are written as names: two texts that differ in one say different things."""
+
+    @classmethod
+    def of(cls, text: str) -> _Bag:
+        written = _WORDS.findall(text)
+        names = frozenset(word.lower() for word in _NAMES.findall(text)) | numbers(text)
+        return cls(frozenset(map(str.lower, written)) - (STOP_WORDS - NEGATIONS), names)
+
+    @property
+    def errors(self) -> int:
+        """Words that may be mistyped."""
+        return len(self.words) // WORDS_PER_ERROR
+
+    def is_like(self, other: _Bag) -> bool:
+        """Whether both say the same, but for typing errors."""
+        mine, others = sorted(self.words - other.words), sorted(other.words - self.words)
+        if self.names != other.names or len(mine) != len(others) or len(mine) > self.errors:
+            return False
+        return all(map(_mistyped, mine, others))
+
+
+def _mistyped(one: str, other: str) -> bool:
+    """Whether two words differ by one letter, or by two that changed places."""
+    if min(len(one), len(other)) < MISTYPED or one[0] != other[0] or not (one + other).isalpha():
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    one, other = one[start:], other[start:]
+    return (
+        one[1:] == other[1:]
+        or one[1:] == other
+        or one == other[1:]
+        or (one[:2] == other[1::-1] and one[2:] == other[2:])
+    )
 
 
 class Whole:

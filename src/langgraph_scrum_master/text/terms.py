@@ -10,6 +10,8 @@ from langgraph_scrum_master.shapes import well_formed
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+"""Scripts whose words are not set apart, or carry endings of their own: Chinese, Japanese, Korean."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _PLAIN = re.compile(r"[^\W_]+")
 
@@ -29,7 +31,10 @@ STOP_WORDS = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """Stemmed content words in order, identifiers both whole and split; stop words left out."""
+    """Stemmed content words in order, identifiers both whole and split; stop words left out.
+
+    Of what is written without spaces, each two letters.
+    """
     return [stem(word) for word in words(text)]
 
 
@@ -40,11 +45,21 @@ def words(text: str) -> list[str]:
     for word in _WORD.findall(text):
         if (lowered := word.lower()) in STOP_WORDS:
             continue
+        if _UNSPACED.search(word):
+            found.extend(_pairs(lowered))
+            continue
         found.append(lowered)
         parts = [part.lower() for part in _PARTS.findall(word)]
         if len(parts) > 1:
             found.extend(part for part in parts if part not in STOP_WORDS)
     return found
+
+
+def _pairs(word: str) -> list[str]:
+    """Two letters each, overlapping, of what is written without spaces; the rest of the word as it is."""
+    runs = _UNSPACED.findall(word)
+    pairs = [run[i : i + 2] for run in runs for i in range(max(1, len(run) - 1))]
+    return [*pairs, *(rest for rest in _UNSPACED.split(word) if rest)]
 
 
 def plain_words(*texts: str) -> list[str]:
