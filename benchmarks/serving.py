@@ -97,3 +97,118 @@ def gap_of(row: dict[str, Any]) -> tuple[ContextGap, Observation] | None:
     sighting = ScrumMaster()._pipeline.sight({"messages": messages(row)})
     own = (gap for gap in sighting.gaps if agent_name(gap.agent) == agent_name(row["asker"]))
     return next(((gap, sighting.observation) for gap in own), None)
+
+
+class Recorded:
+    """An assistant that says what a careful reader noted down."""
+
+    def __init__(self, row: dict[str, Any]) -> None:
+        self._row = row
+
+    async def confirm(self, gap: ContextGap, turns: Sequence[Any]) -> bool | None:
+        return bool(self._row["kind"] != "healthy")
+
+    async def query(self, gap: ContextGap, turns: Sequence[Any]) -> str | None:
+        return self._row["need"]
+
+    async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
+        return None
+
+
+class Served(NamedTuple):
+    """What came of one scenario."""
+
+    kind: str
+    noticed: bool
+    alarmed: bool
+    circular: bool
+    given: int
+    right: int
+    tokens: int
+
+
+class Figures(NamedTuple):
+    """What came of all of them."""
+
+    scenarios: int
+    noticed: float
+    served: float
+    precision: float
+    items: float
+    tokens: float
+    noise: float
+    alarmed: float
+    intruded: float
+    circular: float
+
+
+async def served(row: dict[str, Any], memory: ChromaMemory, recorded: bool = False) -> Served:
+    """One scenario, as it stands, through the whole chain."""
+    master = ScrumMaster(memory=memory, assistant=Recorded(row) if recorded else None)
+    state = {"messages": messages(row)}
+    gaps = master.detect(state)
+    result = await master.aevaluate(state)
+    given = result.contexts_retrieved if result is not None and result.injected else ()
+    asker = agent_name(row["asker"] or "")
+    return Served(
+        kind=row["kind"],
+        noticed=any(agent_name(gap.agent) == asker for gap in gaps) if asker else bool(gaps),
+        alarmed=bool(gaps),
+        circular=any(gap.reason == "circular_logic" for gap in gaps),
+        given=len(given),
+        right=sum(holds(context.content, row["answer_keys"]) for context in given),
+        tokens=result.total_tokens if result is not None and given else 0,
+    )
+
+
+def figures(found: Sequence[Served]) -> Figures:
+    answerable = [each for each in found if each.kind == "answerable"]
+    unanswerable = [each for each in found if each.kind == "unanswerable"]
+    healthy = [each for each in found if each.kind == "healthy"]
+    circular = [each for each in found if each.kind == "circular"]
+    injected = [each for each in answerable if each.given]
+    return Figures(
+        scenarios=len(found),
+        noticed=_share([each.noticed for each in (*answerable, *unanswerable)]),
+        served=_share([each.right > 0 for each in answerable]),
+        precision=sum(each.right for each in injected) / max(1, sum(each.given for each in injected)),
+        items=sum(each.given for each in injected) / max(1, len(injected)),
+        tokens=sum(each.tokens for each in injected) / max(1, len(injected)),
+        noise=_share([each.given > 0 for each in unanswerable]),
+        alarmed=_share([each.alarmed for each in healthy]),
+        intruded=_share([each.given > 0 for each in healthy]),
+        circular=_share([each.circular for each in circular]),
+    )
+
+
+def _share(held: Sequence[bool]) -> float:
+    return sum(held) / max(1, len(held))
+
+
+async def measured(embedder: str = "static", recorded: bool = False) -> tuple[Figures, list[tuple[str, Served]]]:
+    """The figures of this project's own scenarios, and each by its id."""
+    project = await own_project()
+    memory = await project.memory(embedder)
+    found = [(row["id"], await served(row, memory, recorded)) for row in project.scenarios]
+    return figures([each for _, each in found]), found
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--embedder", choices=("static", "minilm"), default="static")
+    parser.add_argument("--assistant", choices=("recorded",))
+    parser.add_argument("--errors", type=int, default=0)
+    given = parser.parse_args()
+    import structlog
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
+    all_figures, each = await measured(given.embedder, given.assistant == "recorded")
+    for name, value in all_figures._asdict().items():
+        print(f"{name:10} {value:.2f}" if isinstance(value, float) else f"{name:10} {value}")
+    wrong = [(name, one) for name, one in each if one.kind == "answerable" and not one.right]
+    for name, one in wrong[: given.errors]:
+        print("-", name, "noticed" if one.noticed else "not noticed", f"{one.given} given")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -135,7 +135,7 @@ def test_going_on_with_other_work_leaves_the_question_open_and_finding_the_answe
 
 
 def test_a_likely_question_is_a_gap_once_somebody_says_that_they_do_not_know_either() -> None:
-    likely = ("dev", "The spec could be clearer about the retention period.")
+    likely = ("dev", "The spec is rather vague on the retention period.")
     model = shipped()
     assert model.lower <= model.read(likely[1]).probability < model.upper
 

@@ -24,7 +24,7 @@ VAGUE = a_state(
     ("ops", "The nightly job of the ledger stopped again."),
     ("dev", "Which of the two did we settle on, and why?"),
 )
-LIKELY = a_state(("dev", "The spec could be clearer about the retention period."))
+LIKELY = a_state(("dev", "The spec is rather vague on the retention period."))
 
 
 class Model:

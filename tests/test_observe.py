@@ -424,7 +424,7 @@ def test_the_order_of_unrelated_messages_does_not_matter(order: list[int], at: i
 
 
 def test_sentences_that_go_on_about_one_thing_are_one_need() -> None:
-    text = "I am blocked. Which database do we use for orders? I cannot write the migration without it."
+    text = "Which database do we use for orders? I cannot write the migration without it."
 
     (question,) = observed(a_state(("dev", text))).questions
 

@@ -151,6 +151,8 @@ class InjectionConfig(Plain):
     """A question that only the user can answer, such as "What is your order number?": `leave` it to the user, or
     `serve` it if there is something to serve. `auto` leaves it inside an agent of `create_agent`, whose question goes
     to whoever called it, and serves it in a graph."""
+    assumptions: bool = False
+    """Whether an agent that assumes what it was not told ("let's assume 30 days") has a gap."""
     architecture_path: str | None = None
     """A folder of Markdown with the team's ADRs and constraints."""
     namespace: str = "default"
@@ -171,6 +173,7 @@ class InjectionConfig(Plain):
         choices = get_args(UserQuestions)
         _refuse_unless(self.user_questions in choices, self, "user_questions", f"one of {choices}")
         _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
+        _refuse_unless(isinstance(self.assumptions, bool), self, "assumptions", "True or False")
         if self.architecture_path is not None:
             _text(self, "architecture_path")
         sources = _names_of(self, "enabled_sources", self.enabled_sources)
@@ -317,8 +320,10 @@ _FROM_TEXT = {
     "max_context_size_bytes": int,
     "enabled_sources": names_in,
     "log_injections": switch,
+    "assumptions": switch,
     "max_context_tokens": int,
     "deadline": float,
+    "assistant_deadline": float,
     "view_window": int,
     "max_attempts": int,
     "deliver": str,

@@ -34,7 +34,7 @@ SourceName: TypeAlias = Literal["memory", "state", "sprint", "architecture", "ex
 """What the built-in sources that serve gaps are called."""
 
 GapReason: TypeAlias = Literal[
-    "clarification_requested", "circular_logic", "long_cycle_time", "gate_failure", "explicit_flag"
+    "clarification_requested", "circular_logic", "long_cycle_time", "gate_failure", "explicit_flag", "assumption_made"
 ]
 """Why an agent is believed to lack context; also the order in which equally confident gaps are served."""
 
@@ -527,6 +527,8 @@ class Question:
     """What fired: the model with its probability, or an exact form, and what confirmed it."""
     confirmed: bool = True
     """Whether it is more than likely, or something has confirmed it."""
+    doubtful: bool = False
+    """Whether its probability alone does not make it a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
+from langgraph_scrum_master.detect.assumption import assumption_made
 from langgraph_scrum_master.detect.clarification import LIKELY
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.history import given_keys, sorted_out, waits
@@ -116,7 +117,7 @@ class Pipeline:
         try:
             if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
                 return None
-            if self.detectors != DETECTORS or waits(state):
+            if self.detectors != DETECTORS or self.config.assumptions or waits(state):
                 return None
             seen = glance(state, self.watcher, self.clock() if running else None)
             return state_update(state, seen, None) if seen is not None else None
@@ -144,7 +145,7 @@ class Pipeline:
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
-            found = detect(observation, self.detectors)
+            found = detect(observation, (*self.detectors, assumption_made) if self.config.assumptions else self.detectors)
             if self.config.user_questions == "leave":
                 found = tuple(gap for gap in found if gap.whom != "user")
             gaps, given_up = (
@@ -400,7 +401,7 @@ class Pipeline:
         """Log, count and record what became of injections."""
         with redacting(self.redact):
             for record in settled:
-                await tell_outcome(record, self.recorder, self.config.deadline)
+                await tell_outcome(record, self.recorder, self.config.deadline, self.config.log_injections)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()

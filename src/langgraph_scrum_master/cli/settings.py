@@ -38,6 +38,7 @@ KNOBS = (
     "deliver",
     "escalate",
     "user_questions",
+    "assumptions",
     "architecture_path",
     "namespace",
     "requirements",

@@ -35,8 +35,8 @@ def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
 
 
 def _confidence(questions: list[Question]) -> float:
-    if any(question.probability >= LIKELY for question in questions):
+    if not all(question.doubtful for question in questions):
         return CONFIDENCE
     if any(question.confirmed for question in questions):
         return DOUBTFUL
-    return max(question.probability for question in questions)
+    return LIKELY * max(question.probability for question in questions)

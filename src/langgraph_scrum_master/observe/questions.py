@@ -276,6 +276,7 @@ def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn],
         probability=need.probability,
         evidence=need.evidence,
         confirmed=need.probability >= upper,
+        doubtful=need.probability < upper,
     )
     opened = _Open(question, frozenset(terms(text)), need.probability >= upper)
     if any(map(hands_back, turn.tool_calls)):

@@ -59,9 +59,10 @@ def log(result: InjectionResult) -> None:
     logger.info(f"context.{outcome(result)}", **facts(result))
 
 
-async def tell_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float) -> None:
+async def tell_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float, logged: bool) -> None:
     """Log and count what became of an injection, and hand it to a recorder that keeps such."""
-    logger.info(f"injection.{record.outcome}", gap_id=record.gap_id, agent=record.agent, reason=record.reason)
+    if logged:
+        logger.info(f"injection.{record.outcome}", gap_id=record.gap_id, agent=record.agent, reason=record.reason)
     telemetry.count("outcomes", outcome=record.outcome, reason=record.reason)
     told: object = recorder
     if isinstance(told, RecordsOutcomes):

@@ -56,7 +56,7 @@ class ExperiencesSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts with the shelf's own scores; a warning has that of its likeness to the failure, and the domain's."""
-        found = {result.key: result for result in await answers_in(self._on("full"), query)}
+        found = {result.key: result for result in await self._on("full").search_similar(query.text, k=query.k)}
         warnings = await self._warnings(query, found) if query.domain else []
         told = {warning.key for warning in warnings}
         return [*warnings, *_contexts(query, self.shown, [found[key] for key in found if key not in told])]

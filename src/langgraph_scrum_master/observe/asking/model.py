@@ -108,10 +108,16 @@ class AskingModel:
 
 
 _OPENS = frozenset(("do", "does", "did", "is", "are", "has", "have"))
+_INVERTS = _OPENS | {"should", "can", "was", "were", "will"}
+
+UNMARKED = 10
+"""Words of a question that has no question mark and is all of its turn."""
 
 
 def asks_and_nothing_else(found: Units) -> bool:
     """Whether the turn is a few short questions for facts: who says only that wants to know them."""
+    if len(found.items) == 1 and _is_unmarked_question(found.items[0].text):
+        return True
     return len(found.items) <= MOST_BARE and all(_is_plain_question(Sentence(unit.text)) for unit in found.items)
 
 
@@ -122,6 +128,21 @@ def _is_plain_question(sentence: Sentence) -> bool:
         and ("WH" in sentence.concepts or (sentence.tokens[0] in _OPENS and "YOU" not in sentence.concepts))
         and OTHERWISE.isdisjoint(sentence.concepts)
     )
+
+
+def _is_unmarked_question(text: str) -> bool:
+    """Whether a whole turn is a question by its word order alone, as in "which database do we use"."""
+    sentence = Sentence(text)
+    tokens = sentence.tokens
+    if not (text[-1:].isalnum() and "," not in text and 3 < len(tokens) <= UNMARKED and "WH" in sentence.concepts):
+        return False
+    which, inverted = tokens[0].startswith(("wh", "wa", "wi")), tokens[1] in _INVERTS
+    if tokens[0] in ("when", "why", "while", "with", "was", "will", "want", "wait") or not which:
+        return False
+    return inverted and tokens[0] != "which" or (tokens[2] in _INVERTS and tokens[1] not in _OWN)
+
+
+_OWN = frozenset(("i", "we", "you", "they", "he", "she", "it", "this", "that", "owns", "is", "are"))
 
 
 def score(weights: Weights, unit: Features) -> float:
