@@ -20,9 +20,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-from calibrate import Conversation
-from serving import OWN, Project, gap_of, holds, own_project, project_in
 
+from calibrate import Conversation
 from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory.records import CANDIDATES, SEARCHED
 from langgraph_scrum_master.memory.search import Book, may_answer
@@ -31,6 +30,7 @@ from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, Needed, Weight
 from langgraph_scrum_master.rank.asked import Candidates
 from langgraph_scrum_master.rank.dedupe import FAR_BELOW
 from langgraph_scrum_master.rank.spaces import SPACES
+from serving import OWN, Project, gap_of, holds, own_project, project_in
 
 PENALTY = 1.0
 SHOWN = 10
@@ -123,7 +123,12 @@ def outcome(needs: Sequence[Need], weights: Weights, bar: float) -> Outcome:
         given = np.flatnonzero((chances >= bar) & (odds >= FAR_BELOW * odds.max()))[:5]
         right = int(need.holds[given].sum())
         if need.answerable:
-            served, items, good, injected = served + bool(right), items + len(given), good + right, injected + bool(len(given))
+            served, items, good, injected = (
+                served + bool(right),
+                items + len(given),
+                good + right,
+                injected + bool(len(given)),
+            )
         else:
             noisy += bool(len(given))
     answerable = sum(need.answerable for need in needs)
@@ -134,6 +139,11 @@ def outcome(needs: Sequence[Need], weights: Weights, bar: float) -> Outcome:
         noisy / max(1, len(needs) - answerable),
         len(needs),
     )
+
+
+def _mean(each: Sequence[Outcome]) -> Outcome:
+    served, precision, items, noise, _ = np.mean(each, axis=0).tolist()
+    return Outcome(served, precision, items, noise, sum(one.needs for one in each))
 
 
 async def main() -> None:
@@ -153,11 +163,13 @@ async def main() -> None:
         weights = fitted([need for need in needs if need.group != group])
         print(f"{group:24}", outcome([n for n in needs if n.group == group], weights, EARNS_ITS_TOKENS))
     left_out = {
-        bar: [outcome([n for n in needs if n.group == g], fitted([n for n in needs if n.group != g]), bar) for g in groups]
+        bar: [
+            outcome([n for n in needs if n.group == g], fitted([n for n in needs if n.group != g]), bar) for g in groups
+        ]
         for bar in (0.16, 0.18, 0.2, 0.22, 0.25, 0.28, 0.32)
     }
     for bar, each in left_out.items() if len(groups) > 1 else ():
-        print(f"bar {bar:.2f}, mean of groups left out:", Outcome(*np.mean(each, axis=0)[:4], len(needs)))
+        print(f"bar {bar:.2f}, mean of groups left out:", _mean(each))
     weights = fitted(needs)
     print("fitted to all:", ", ".join(f"{name} {value:.2f}" for name, value in weights._asdict().items()))
 

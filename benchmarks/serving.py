@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scenarios import agent_name, messages
-
 from langgraph_scrum_master import ChromaMemory, ContextGap, ScrumMaster
 from langgraph_scrum_master.index import index_documents
 from langgraph_scrum_master.memories import Decision
 from langgraph_scrum_master.model import Observation
+from scenarios import agent_name, messages
 
 ROOT = Path(__file__).parents[1]
 OWN = Path(__file__).parent / "data" / "serving" / "scenarios.jsonl"
@@ -109,7 +108,8 @@ class Recorded:
         return bool(self._row["kind"] != "healthy")
 
     async def query(self, gap: ContextGap, turns: Sequence[Any]) -> str | None:
-        return self._row["need"]
+        need: str | None = self._row["need"]
+        return need
 
     async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
         return None

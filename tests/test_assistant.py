@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from langchain.agents import create_agent
@@ -54,13 +54,13 @@ class Helper:
         self.asked: list[tuple[str, Any]] = []
 
     async def confirm(self, gap: ContextGap, turns: Sequence[Turn]) -> bool | None:
-        return await self._said("confirm", gap.reason)
+        return cast("bool | None", await self._said("confirm", gap.reason))
 
     async def query(self, gap: ContextGap, turns: Sequence[Turn]) -> str | None:
-        return await self._said("query", [turn.text for turn in turns])
+        return cast("str | None", await self._said("query", [turn.text for turn in turns]))
 
     async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
-        return await self._said("pick", (query, list(candidates)))
+        return cast("Sequence[int] | None", await self._said("pick", (query, list(candidates))))
 
     async def _said(self, question: str, what: Any) -> Any:
         self.asked.append((question, what))
@@ -135,7 +135,9 @@ async def test_one_that_is_late_is_not_waited_for(logged: list[dict[str, Any]]) 
 
     result = await ScrumMaster(assistant=helper, sources=[Given(a_context())], config=config).aevaluate(ASKING)
 
-    assert result is not None and result.injected
+    assert result is not None
+
+    assert result.injected
     assert ("assistant.failed", "query") in [(e["event"], e.get("question")) for e in logged]
 
 
@@ -193,14 +195,18 @@ async def test_it_picks_among_the_best_also_below_the_bar_and_the_rest_is_record
 async def test_it_may_pick_nothing() -> None:
     result = await ScrumMaster(assistant=Helper(pick=[]), sources=[Given(a_context())]).aevaluate(ASKING)
 
-    assert result is not None and not result.injected
+    assert result is not None
+
+    assert not result.injected
 
 
 @pytest.mark.parametrize("pick", [None, "0", 5, RuntimeError("no"), {"answers": [0]}])
 async def test_without_a_usable_opinion_the_rules_choose(pick: Any) -> None:
     result = await ScrumMaster(assistant=Helper(pick=pick), sources=[Given(a_context())]).aevaluate(ASKING)
 
-    assert result is not None and result.injected
+    assert result is not None
+
+    assert result.injected
 
 
 async def test_the_tokens_it_used_are_in_the_result() -> None:
@@ -234,14 +240,16 @@ def test_inside_an_agent_it_is_asked_too() -> None:
     middleware = ScrumMasterMiddleware(model.master())
     agent = create_agent(ScriptedChatModel(script=lambda _: "done"), middleware=[middleware], name="dev")
 
-    agent.invoke(LOOPING)
+    agent.invoke(cast("Any", LOOPING))
 
     assert len(model.prompts) >= 1
 
 
-@pytest.mark.parametrize("options", [{"assistant": object()}, {"model": object()}, {"assistant": Helper(), "model": Helper()}])
+@pytest.mark.parametrize(
+    "options", [{"assistant": object()}, {"model": object()}, {"assistant": Helper(), "model": Helper()}]
+)
 def test_what_cannot_assist_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="model|assistant"):
+    with pytest.raises(ConfigError, match=r"model|assistant"):
         ScrumMaster(**options)
 
 

@@ -118,7 +118,9 @@ def test_a_recorder_that_fails_costs_nothing(logged: list[dict[str, Any]]) -> No
 
 def test_whatever_order_branches_end_in_the_outcome_that_tells_most_stays() -> None:
     said = [
-        InjectionRecord(gap_id=f"g{i % 3}", need="n", agent="a", reason="explicit_flag", status="injected", at="", outcome=o)
+        InjectionRecord(
+            gap_id=f"g{i % 3}", need="n", agent="a", reason="explicit_flag", status="injected", at="", outcome=o
+        )
         for i, o in enumerate(("open", "used", "ignored", "asked_again", "open", "used"))
     ]
     ends = set()

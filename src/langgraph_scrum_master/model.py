@@ -39,7 +39,14 @@ GapReason: TypeAlias = Literal[
 """Why an agent is believed to lack context; also the order in which equally confident gaps are served."""
 
 DropReason: TypeAlias = Literal[
-    "below_bar", "far_below_best", "only_a_heading", "already_seen", "duplicate", "over_items", "over_budget", "not_picked"
+    "below_bar",
+    "far_below_best",
+    "only_a_heading",
+    "already_seen",
+    "duplicate",
+    "over_items",
+    "over_budget",
+    "not_picked",
 ]
 """Why a context that was found is not given to the agent."""
 

@@ -145,7 +145,9 @@ class Pipeline:
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
-            found = detect(observation, (*self.detectors, assumption_made) if self.config.assumptions else self.detectors)
+            found = detect(
+                observation, (*self.detectors, assumption_made) if self.config.assumptions else self.detectors
+            )
             if self.config.user_questions == "leave":
                 found = tuple(gap for gap in found if gap.whom != "user")
             gaps, given_up = (
@@ -251,7 +253,7 @@ class Pipeline:
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
-        """Ask all sources, and keep what is relevant, new to the agent, and said once, as the passage that bears on it."""
+        """Ask all sources, and keep what is relevant, new to the agent, and said once, as passages."""
         from langgraph_scrum_master.fit.passages import passages
         from langgraph_scrum_master.query.gaps import build_queries
         from langgraph_scrum_master.retrieve import retrieve_each

@@ -17,7 +17,16 @@ from langgraph_scrum_master.logs import Redact
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.observe import Watcher
 from langgraph_scrum_master.pipeline import Pipeline, Sighting
-from langgraph_scrum_master.protocols import Assistant, ChatModel, Clock, Detector, MemoryStore, Recorder, Source, TokenCounter
+from langgraph_scrum_master.protocols import (
+    Assistant,
+    ChatModel,
+    Clock,
+    Detector,
+    MemoryStore,
+    Recorder,
+    Source,
+    TokenCounter,
+)
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.shapes import read
 from langgraph_scrum_master.text.tokens import estimate_tokens

@@ -35,7 +35,11 @@ def report(
 
     found = reported(source, thread)
     if as_json:
-        shown = {"rows": [row.to_dict() for row in found.rows], "total": found.total.to_dict(), "threads": found.threads}
+        shown = {
+            "rows": [row.to_dict() for row in found.rows],
+            "total": found.total.to_dict(),
+            "threads": found.threads,
+        }
         typer.echo(json.dumps(shown, indent=2))
         return
     console = Console()

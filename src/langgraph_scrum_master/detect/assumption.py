@@ -7,14 +7,16 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.detect.gap import gap
 from langgraph_scrum_master.model import ContextGap, Observation, Span
-from langgraph_scrum_master.observe.asking.units import units
 
 CONFIDENCE = 0.6
 
 RECENT = 8
 """The newest turns, in which an assumption still matters."""
 
-_I = r"(?:i|we|let us|let['’]?s|you|one)(?:['’](?:ll|m|re|d|ve)|\s+(?:will|would|can|could|may|might|must|have to|need to))?"
+_I = (
+    r"(?:i|we|let us|let['’]?s|you|one)"
+    r"(?:['’](?:ll|m|re|d|ve)|\s+(?:will|would|can|could|may|might|must|have to|need to))?"
+)
 _GIVEN = r"(?:given|specified|stated|provided|mentioned|said|defined|known|set|documented|clear|available|told)"
 _NOT_GIVEN = (
     rf"(?:(?:not|n['’]t|never)\s+(?:\w+\s+){{0,2}}{_GIVEN}|(?:no|none|nothing|nobody)\b[^.]{{0,60}}{_GIVEN}"
@@ -34,6 +36,7 @@ _ASSUMES = re.compile(
     r"|假设|假定|と仮定|と想定|предположим|допустим|가정하|मान लेत",
     re.I | re.M,
 )
+_SENTENCE = re.compile(r"\S(?:[^.!?。？！\n]|[.!?](?=\S))*[.!?。？！]*")
 _ONLY_ARGUES = re.compile(r"\b(?:if|for contradiction|contradiction|proof|without loss of generality|wlog)\b", re.I)
 
 
@@ -42,10 +45,10 @@ def assumption_made(observation: Observation) -> Iterator[ContextGap]:
     for turn in observation.turns[-RECENT:]:
         if turn.kind != "agent" or not _ASSUMES.search(turn.text):
             continue
-        found = [unit for unit in units(turn.text).items if _ASSUMES.search(unit.text)]
-        made = [unit for unit in found if not _ONLY_ARGUES.search(unit.text)]
+        sentences = [each for each in _SENTENCE.finditer(turn.text) if _ASSUMES.search(each[0])]
+        made = [each for each in sentences if not _ONLY_ARGUES.search(each[0])]
         if made:
-            texts = tuple(unit.text for unit in made)
+            texts = tuple(each[0].strip() for each in made)
             yield gap(
                 observation,
                 agent=turn.agent,
@@ -54,5 +57,5 @@ def assumption_made(observation: Observation) -> Iterator[ContextGap]:
                 confidence=CONFIDENCE,
                 indicators=(f"assumes@{turn.id}",),
                 parts=texts,
-                spans=tuple(Span(message=turn.id, start=unit.start, end=unit.end) for unit in made),
+                spans=tuple(Span(message=turn.id, start=each.start(), end=each.end()) for each in made),
             )

@@ -23,8 +23,8 @@ from langgraph_scrum_master.memory.records import (
     names_of,
     session_of,
 )
-from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.answers import answers_among
+from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.relevance import relevance
 from langgraph_scrum_master.shapes import as_label, storable
 from langgraph_scrum_master.text.references import canonical

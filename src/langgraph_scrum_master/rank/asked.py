@@ -127,8 +127,8 @@ def _part_weights(parts: Sequence[Around]) -> _PartWeights:
     for text, weight in parts:
         wording = _wording(text)
         for mine, numbers in zip(found, (wording.features.terms, wording.tokens), strict=True):
-            for number in numbers.tolist():
-                mine[number] = max(weight, mine.get(number, 0.0))
+            for each in numbers.tolist():
+                mine[each] = max(weight, mine.get(each, 0.0))
     return found
 
 

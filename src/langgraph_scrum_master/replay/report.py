@@ -120,7 +120,7 @@ def _audit_log(source: str | Path) -> list[InjectionRecord] | None:
             for line in filter(str.strip, file):
                 said = json.loads(line)
                 if not isinstance(said, dict) or not ({"gap", "outcome_of"} & said.keys()):
-                    return None if not kept else kept
+                    return kept or None
                 kept = merge_records(kept, [_logged(said)])
     except (OSError, ValueError, DecodeError):
         return kept or None

@@ -116,7 +116,6 @@ class Shelf:
             for place, count in held.items()
         )
 
-
     def _has(self, bag: _Bag) -> bool:
         """Whether any text has the same words in whatever order, but for typing errors."""
         if len(bag.words) <= SHINGLE:

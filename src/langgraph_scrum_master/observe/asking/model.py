@@ -139,7 +139,7 @@ def _is_unmarked_question(text: str) -> bool:
     which, inverted = tokens[0].startswith(("wh", "wa", "wi")), tokens[1] in _INVERTS
     if tokens[0] in ("when", "why", "while", "with", "was", "will", "want", "wait") or not which:
         return False
-    return inverted and tokens[0] != "which" or (tokens[2] in _INVERTS and tokens[1] not in _OWN)
+    return (inverted and tokens[0] != "which") or (tokens[2] in _INVERTS and tokens[1] not in _OWN)
 
 
 _OWN = frozenset(("i", "we", "you", "they", "he", "she", "it", "this", "that", "owns", "is", "are"))
