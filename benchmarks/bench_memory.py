@@ -221,7 +221,7 @@ def main() -> None:
     print(
         "a whole injection at 10,000 records against a bare query: "
         + compare(ten.inject, ten.bare, ten.question)
-        + " (bar: 3 x)"
+        + " (bar: 2.5 x)"
     )
     if "--large" in sys.argv:
         few, many = Filled(1_000), Filled(100_000)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.assistant import ChatAssistant as ChatAssistant
     from langgraph_scrum_master.checkpoint import (
         MSGPACK_TYPES as MSGPACK_TYPES,
         checkpoint_serde as checkpoint_serde,
@@ -153,6 +154,7 @@ if TYPE_CHECKING:
         health_status as health_status,
     )
     from langgraph_scrum_master.protocols import (
+        Assistant as Assistant,
         Clock as Clock,
         Detector as Detector,
         Embedder as Embedder,
@@ -198,6 +200,7 @@ if TYPE_CHECKING:
     sm_node: ScrumMasterNode
 
 _HOMES = {
+    "assistant": ("ChatAssistant",),
     "checkpoint": (
         "MSGPACK_TYPES",
         "checkpoint_serde",
@@ -325,6 +328,7 @@ _HOMES = {
         "health_status",
     ),
     "protocols": (
+        "Assistant",
         "Clock",
         "Detector",
         "Embedder",
