@@ -23,7 +23,8 @@ async def main() -> None:
         print(
             f"{name}: of the items given {found.precision:.2f} hold the answer, {found.items:.1f} items and "
             f"{found.tokens:.0f} tokens an injection; something is given in {found.noise:.2f} of the cases that "
-            f"nothing answers, and to {found.intruded:.2f} of the healthy teams, of which {found.alarmed:.2f} are alarmed"
+            f"nothing answers, and to {found.intruded:.2f} of the healthy teams; {found.alarmed:.2f} of them are "
+            "alarmed"
         )
 
 

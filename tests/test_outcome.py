@@ -17,6 +17,7 @@ from builders import Given, a_context, a_state
 from langgraph_scrum_master import JsonlRecorder, ScrumMaster, ScrumMasterState
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.model import InjectionRecord
+from langgraph_scrum_master.replay import replay
 from langgraph_scrum_master.replay.report import report
 from langgraph_scrum_master.state import merge_records
 
@@ -156,12 +157,13 @@ def run_of(path: Path, *, recorder: JsonlRecorder | None = None, snapshots: Path
         sources=[Given(a_context(DECISION))], recorder=recorder, snapshots=str(snapshots) if snapshots else None
     )
     builder = StateGraph(State)
-    for i, name in enumerate(("dev", "ops", "dev", "ops")):
-        builder.add_node(f"{name}{i}", agent(name))
-        builder.add_node(f"sm{i}", scrum_master.node)
-        builder.add_edge(START if i == 0 else f"sm{i - 1}", f"{name}{i}")
-        builder.add_edge(f"{name}{i}", f"sm{i}")
-    builder.add_edge("sm3", END)
+    for name in script:
+        builder.add_node(name, agent(name))
+        builder.add_edge(name, "scrum_master")
+    builder.add_node(scrum_master.node)
+    builder.add_edge(START, "dev")
+    turn = ["ops", "dev", "ops", END]
+    builder.add_conditional_edges("scrum_master", lambda state: turn[len(state["messages"]) - 1], turn)
     with SqliteSaver.from_conn_string(str(path)) as saver:
         builder.compile(checkpointer=saver).invoke({"messages": []}, {"configurable": {"thread_id": "42"}})
 
@@ -199,3 +201,14 @@ def test_what_cannot_be_reported_on_is_said(tmp_path: Path) -> None:
     assert found.exit_code != 0
     (tmp_path / "empty.jsonl").write_text("")
     assert "No gap" in CliRunner().invoke(app, ["report", str(tmp_path / "empty.jsonl")]).output
+
+
+def test_a_replay_tells_what_became_of_what_was_injected_then(tmp_path: Path) -> None:
+    database = tmp_path / "run.sqlite"
+    run_of(database)
+
+    steps = replay(str(database), thread="42").steps
+
+    assert {(step.recorded.gap.agent, step.became) for step in steps if step.recorded and step.became} >= {
+        ("dev", "used")
+    }

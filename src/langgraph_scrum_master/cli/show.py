@@ -27,6 +27,9 @@ _WHY = {
     "below_bar": "not relevant enough",
     "already_seen": "the agent has seen it",
     "duplicate": "says the same as a better one",
+    "far_below_best": "far less likely than the best",
+    "only_a_heading": "only a heading",
+    "not_picked": "the chat model picked others",
     "over_items": "enough items already",
     "over_budget": "does not fit the budget",
 }

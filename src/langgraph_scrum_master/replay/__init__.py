@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from langgraph_scrum_master.replay.material import Progress, runs
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep, Said
 from langgraph_scrum_master.replay.steps import Player
 from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.state import records
 
 
 def replay(
@@ -82,15 +84,24 @@ async def areplay(
 
 async def _play(run: Run, player: Player, steps: list[ReplayStep], problems: list[Problem]) -> None:
     play = player.run(carried=run.carried)
-    snapshots = iter(run.snapshots)
+    snapshots, first, became = iter(run.snapshots), len(steps), dict[tuple[str, str], str]()
     while (placed := await off_loop(next, snapshots, None)) is not None:
         try:
             if placed.snapshot is not None:
                 steps.append(await play(placed.where, placed.snapshot))
+                for record in records(placed.snapshot.state.get("injection_history")):
+                    became[placed.snapshot.thread, record.gap_id] = record.outcome
             elif placed.problem:
                 raise DecodeError(placed.problem)
         except DecodeError as error:
             problems.append(Problem(where=placed.where, error=str(error)))
+    steps[first:] = [_with_outcome(step, became) for step in steps[first:]]
+
+
+def _with_outcome(step: ReplayStep, became: Mapping[tuple[str, str], str]) -> ReplayStep:
+    """The step, with what later ones tell of what was injected in it."""
+    outcome = became.get((step.thread, step.recorded.gap.gap_id), "") if step.recorded is not None else ""
+    return replace(step, became=outcome) if outcome else step
 
 
 __all__ = [
