@@ -14,7 +14,6 @@ from langgraph_scrum_master import telemetry
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.detect import DETECTORS, detect
-from langgraph_scrum_master.detect.assumption import assumption_made
 from langgraph_scrum_master.detect.clarification import LIKELY
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.history import given_keys, sorted_out, waits
@@ -145,9 +144,7 @@ class Pipeline:
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
-            found = detect(
-                observation, (*self.detectors, assumption_made) if self.config.assumptions else self.detectors
-            )
+            found = detect(observation, self._all_detectors())
             if self.config.user_questions == "leave":
                 found = tuple(gap for gap in found if gap.whom != "user")
             gaps, given_up = (
@@ -161,6 +158,13 @@ class Pipeline:
             logger.error("observation.failed", error=told)
             return Sighting(state=values, observation=Observation(now=""), failure=told)
         return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
+
+    def _all_detectors(self) -> tuple[Detector, ...]:
+        if not self.config.assumptions:
+            return self.detectors
+        from langgraph_scrum_master.detect.assumption import assumption_made
+
+        return (*self.detectors, assumption_made)
 
     async def confirmed(self, sighting: Sighting) -> Sighting:
         """The sighting without the gaps that the assistant, if there is one, does not confirm.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import chain
-from typing import NamedTuple
 
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import STOP_WORDS, numbers
@@ -24,6 +23,11 @@ WORDS_PER_ERROR = 8
 
 MISTYPED = 5
 """Letters from which a word that differs by one is taken to be mistyped, and not another word."""
+
+MARKS = 4
+"""The longest words of a text, by which others like it are looked for."""
+
+_TELL_NOTHING = STOP_WORDS - NEGATIONS
 
 _WORDS = re.compile(r"\w+")
 _NAMES = re.compile(r"(?<![.!?\n] )(?<!^)(?<![.!?\n])\b[A-Z]\w*|\b\w*(?:\d|_|[a-z][A-Z])\w*", re.M)
@@ -66,7 +70,7 @@ class Seen:
 class Shelf:
     """Texts that are kept apart: whether any single one of them says what another does."""
 
-    __slots__ = ("_bags", "_first", "_further", "_holding", "_texts", "_wordings", "_words")
+    __slots__ = ("_bags", "_first", "_further", "_marked", "_texts", "_wordings", "_words")
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -75,8 +79,9 @@ class Shelf:
         # By shingle the first text that has it, and further ones apart: most have only one.
         self._first: dict[tuple[str, ...], int] = {}
         self._further: dict[tuple[str, ...], list[int]] = {}
-        self._bags: list[_Bag] = []
-        self._holding: dict[str, list[int]] = {}
+        self._bags: list[frozenset[str]] = []
+        # By its longest words, of which those of another wording of the same are the same but for one or two.
+        self._marked: dict[str, list[int]] = {}
 
     def add(self, text: str) -> bool:
         """Put the text on it, unless one that is there says it already; whether it was put there."""
@@ -86,13 +91,13 @@ class Shelf:
             return False
         shingles = set(_shingles(words))
         known = shingles & self._first.keys()
-        bag = _Bag.of(text)
-        if self._says(words, shingles, known) or self._has(bag):
+        bag = frozenset(words) - _TELL_NOTHING
+        if self._says(words, shingles, known) or self._has(text, bag):
             return False
         place = len(self._texts)
         self._bags.append(bag)
-        for word in bag.words:
-            self._holding.setdefault(word, []).append(place)
+        for word in _marks(bag):
+            self._marked.setdefault(word, []).append(place)
         self._first.update(dict.fromkeys(shingles - known, place))
         for shingle in known:
             self._further.setdefault(shingle, []).append(place)
@@ -116,39 +121,28 @@ class Shelf:
             for place, count in held.items()
         )
 
-    def _has(self, bag: _Bag) -> bool:
+    def _has(self, text: str, bag: frozenset[str]) -> bool:
         """Whether any text has the same words in whatever order, but for typing errors."""
-        if len(bag.words) <= SHINGLE:
+        if len(bag) <= SHINGLE or not self._marked:
             return False
-        shared = Counter(place for word in bag.words for place in self._holding.get(word, ()))
-        likely = (place for place, count in shared.items() if count >= len(bag.words) - bag.errors)
-        return any(bag.is_like(self._bags[place]) for place in likely)
+        likely = {place for word in _marks(bag) for place in self._marked.get(word, ())}
+        return any(_alike(bag, self._bags[place]) and _names(text) == _names(self._texts[place]) for place in likely)
 
 
-class _Bag(NamedTuple):
-    """The words of a text in no order, without those that tell nothing."""
+def _marks(bag: frozenset[str]) -> list[str]:
+    return sorted(bag, key=lambda word: (-len(word), word))[:MARKS]
 
-    words: frozenset[str]
-    names: frozenset[str]
+
+def _names(text: str) -> frozenset[str]:
     """Numbers, and words that are written as names: two texts that differ in one say different things."""
+    return frozenset(word.lower() for word in _NAMES.findall(text)) | numbers(text)
 
-    @classmethod
-    def of(cls, text: str) -> _Bag:
-        written = _WORDS.findall(text)
-        names = frozenset(word.lower() for word in _NAMES.findall(text)) | numbers(text)
-        return cls(frozenset(map(str.lower, written)) - (STOP_WORDS - NEGATIONS), names)
 
-    @property
-    def errors(self) -> int:
-        """Words that may be mistyped."""
-        return len(self.words) // WORDS_PER_ERROR
-
-    def is_like(self, other: _Bag) -> bool:
-        """Whether both say the same, but for typing errors."""
-        mine, others = sorted(self.words - other.words), sorted(other.words - self.words)
-        if self.names != other.names or len(mine) != len(others) or len(mine) > self.errors:
-            return False
-        return all(map(_mistyped, mine, others))
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two texts have the same words, but for typing errors."""
+    if len(one) != len(other) or len(mine := one - other) > len(one) // WORDS_PER_ERROR:
+        return False
+    return all(map(_mistyped, sorted(mine), sorted(other - one)))
 
 
 def _mistyped(one: str, other: str) -> bool:
