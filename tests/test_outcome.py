@@ -212,3 +212,7 @@ def test_a_replay_tells_what_became_of_what_was_injected_then(tmp_path: Path) ->
     assert {(step.recorded.gap.agent, step.became) for step in steps if step.recorded and step.became} >= {
         ("dev", "used")
     }
+
+
+def test_the_history_holds_no_text_of_what_was_injected() -> None:
+    assert "redis" not in json.dumps(after().to_dict()).lower()

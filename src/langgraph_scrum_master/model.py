@@ -337,7 +337,7 @@ class InjectionRecord(Plain):
     tokens: int = 0
     """Of the text that was injected."""
     news: tuple[str, ...] = ()
-    """Words that only the injected text said: an agent that uses them has used it."""
+    """Digests of words that only the injected text said: an agent that says them has used it."""
     outcome: InjectionOutcome | str = ""
     """What became of the text that was injected."""
 

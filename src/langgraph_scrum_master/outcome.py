@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from langgraph_scrum_master.model import ContextGap, InjectionRecord, InjectionResult, Turn
+from langgraph_scrum_master.model import ContextGap, InjectionRecord, InjectionResult, Turn, digest
 from langgraph_scrum_master.text.terms import terms
 
 MOST_NEWS = 24
@@ -26,13 +26,19 @@ _NAME = re.compile(r"(?<=[\w,;:(\"'`] )[A-Z][\w-]+|\b\w+[a-z][A-Z]\w*")
 
 
 def news_in(result: InjectionResult, turns: Iterable[Turn]) -> tuple[str, ...]:
-    """The words that only the injected text says, those that tell most first; names in capital letters."""
+    """The words that only the injected text says, as digests: those that tell by themselves first, after a `!`."""
     known = {word for turn in turns for word in terms(turn.text)} | set(terms(result.gap.context_query))
     texts = [context.content for context in result.contexts_retrieved]
     names = {word for text in texts for name in _NAME.findall(text) for word in terms(name)}
     new = {word for text in texts for word in terms(text) if word not in known and len(word) > 1}
-    marked = (word.upper() if word in names else word for word in new)
-    return tuple(sorted(marked, key=lambda word: (not _tells(word), -len(word), word))[:MOST_NEWS])
+    telling = {word for word in new if word in names or _TELLING.search(word)}
+    best = sorted(new, key=lambda word: (word not in telling, -len(word), word))[:MOST_NEWS]
+    return tuple(f"{'!' if word in telling else ''}{_kept(result.gap.gap_id, word)}" for word in best)
+
+
+def _kept(gap_id: str, word: str) -> str:
+    """A word as the state's history keeps it, which holds no text."""
+    return digest(gap_id, word)[:8]
 
 
 def outcomes(
@@ -53,15 +59,11 @@ def outcomes(
 def _shown(record: InjectionRecord, turns: Sequence[Turn]) -> str:
     since = next((i + 1 for i in range(len(turns) - 1, -1, -1) if turns[i].id == record.after), 0)
     own = [turn for turn in turns[since:] if turn.agent == record.agent and turn.kind == "agent"]
-    said = {word for turn in own for word in (*terms(turn.text), *_called(turn))}
-    taken = [word for word in record.news if word.lower() in said]
-    if len(taken) >= TAKEN_UP or any(map(_tells, taken)):
+    said = {_kept(record.gap_id, word) for turn in own for word in (*terms(turn.text), *_called(turn))}
+    taken = [word for word in record.news if word.removeprefix("!") in said]
+    if len(taken) >= TAKEN_UP or any(word.startswith("!") for word in taken):
         return "used"
     return "ignored" if sum(not turn.tool_calls for turn in own) >= PATIENCE else "open"
-
-
-def _tells(word: str) -> bool:
-    return word.isupper() or bool(_TELLING.search(word))
 
 
 def _called(turn: Turn) -> list[str]:
