@@ -43,7 +43,7 @@ class Weights(NamedTuple):
 
 WEIGHTS = Weights(always=-7.18, words=2.61, ahead=1.86, of_best=2.49, need=3.19)
 
-EARNS_ITS_TOKENS = 0.25
+EARNS_ITS_TOKENS = 0.24
 """The probability from which a text is worth its tokens: score 0.7."""
 
 _AT_BAR = log(0.7 / 0.3) - log(EARNS_ITS_TOKENS / (1 - EARNS_ITS_TOKENS))
