@@ -39,14 +39,14 @@ _PICK = (
     "At most three; an empty list if none of them answers the question."
 )
 
-_spent: ContextVar[list[int] | None] = ContextVar("spent", default=None)
+TOKENS_SPENT: ContextVar[list[int] | None] = ContextVar("spent", default=None)
 
 T = TypeVar("T")
 
 
 def note_tokens(count: int) -> None:
     """Count tokens of a model that an assistant has used: they are recorded in the result."""
-    if (spent := _spent.get()) is not None:
+    if (spent := TOKENS_SPENT.get()) is not None:
         spent.append(count)
 
 

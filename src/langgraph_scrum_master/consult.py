@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from langgraph_scrum_master.assistant import _spent
+from langgraph_scrum_master.assistant import TOKENS_SPENT
 from langgraph_scrum_master.detect.clarification import LIKELY
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.logs import logger
@@ -57,7 +57,7 @@ class Consulted:
 
     async def _said(self, question: str, gap: ContextGap, answer: Awaitable[T], deadline: float) -> T | None:
         used: list[int] = []
-        token = _spent.set(used)
+        token = TOKENS_SPENT.set(used)
         try:
             return await asyncio.wait_for(answer, deadline)
         # Whatever a model or its library raises.
@@ -68,7 +68,7 @@ class Consulted:
             logger.warning("assistant.failed", question=question, gap_id=gap.gap_id, error=told)
             return None
         finally:
-            _spent.reset(token)
+            TOKENS_SPENT.reset(token)
             if used:
                 self._tokens[gap.gap_id] = self._tokens.get(gap.gap_id, 0) + sum(used)
                 if len(self._tokens) > REMEMBERED:

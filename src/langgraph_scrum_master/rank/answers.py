@@ -27,7 +27,7 @@ BEHIND = 5
 
 
 class Weights(NamedTuple):
-    """What each sign counts, in log odds that a text holds the answer; `benchmarks/calibrate.py` prints them."""
+    """What each sign counts in log odds that a text holds the answer: `benchmarks/calibrate_answers.py` prints them."""
 
     always: float = 0.0
     words: float = 0.0
@@ -104,7 +104,7 @@ def signs_of(
             np.log1p(words * float(needed.whole.term_weights.sum()) / _rarest(needed.whole.corpus)),
             np.maximum(0, words - behind) / np.maximum(words, 1e-9),
             words / max(best, 1e-9),
-            alone.total / alone.whole,
+            alone.total / max(alone.whole, 1e-9),
         ],
         axis=1,
     )
