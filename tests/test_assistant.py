@@ -280,3 +280,54 @@ def test_answers_are_read_with_patience(answer: str, lacks: bool | None, query: 
 )
 def test_picks_are_read_with_patience(answer: str, picks: tuple[int, ...] | None) -> None:
     assert picks_in(answer, 3) == picks
+
+
+@pytest.mark.parametrize("pick", [[99], [-1], [0.0, "1"], [True], b"\x00\x01"])
+async def test_numbers_that_no_candidate_has_leave_the_choice_to_the_rules(pick: Any) -> None:
+    offered = (a_context("PostgreSQL, since 2019.", 0.97), a_context("The cache is Redis.", 0.5))
+
+    result = await ScrumMaster(assistant=Helper(pick=pick), sources=[Given(*offered)]).aevaluate(ASKING)
+
+    assert result is not None
+    assert [context.content for context in result.contexts_retrieved] == ["PostgreSQL, since 2019."]
+
+
+class Odd:
+    """An assistant whose methods are not what they should be."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+    async def confirm(self, gap: ContextGap) -> bool:
+        return True
+
+    def query(self, gap: ContextGap, turns: Sequence[Turn]) -> str:
+        if self.error:
+            raise self.error
+        return "not awaited"
+
+    async def pick(self, query: str, candidates: Sequence[str]) -> Any:
+        if self.error:
+            raise self.error
+        return None
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no"), SystemExit(3), asyncio.CancelledError()])
+def test_an_assistant_that_gives_up_or_has_other_methods_is_as_if_it_were_not_there(error: Any) -> None:
+    master = ScrumMaster(assistant=cast("Any", Odd(error)), sources=[Given(a_context())])
+
+    result = master.evaluate(ASKING)
+
+    assert result is not None
+    assert result.injected
+
+
+async def test_a_host_that_cancels_is_obeyed() -> None:
+    task = asyncio.ensure_future(
+        ScrumMaster(assistant=Helper(query=30.0), sources=[Given(a_context())]).aevaluate(ASKING)
+    )
+    await asyncio.sleep(0.05)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task

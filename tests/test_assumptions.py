@@ -19,6 +19,7 @@ ON = InjectionConfig(assumptions=True)
         "For now I will set it to 90 days as a default.",
         "Assuming the discount is 10 percent, the price falls to 45.",
         "We can assume that the train leaves at noon.",
+        "I'm going to pick Postgres unless told otherwise.",
         "Ich nehme an, dass die Frist 30 Tage beträgt.",
         "Je vais supposer que le délai est de 30 jours.",
         "Voy a suponer que el plazo es de 30 días.",
@@ -42,6 +43,10 @@ def test_an_assumption_is_a_gap_if_the_setting_says_so(said: str) -> None:
         "Assume for contradiction that the root is rational.",
         "If we assume nothing, the proof still holds.",
         "The module makes no network calls.",
+        "We assume nothing; all values come from config.",
+        "I removed the assumption that ids are ints.",
+        "As we assumed, the cache was cold.",
+        "I guess that's it, all done.",
         "I use the store of the graph.",
     ],
 )

@@ -216,3 +216,19 @@ def test_a_replay_tells_what_became_of_what_was_injected_then(tmp_path: Path) ->
 
 def test_the_history_holds_no_text_of_what_was_injected() -> None:
     assert "redis" not in json.dumps(after().to_dict()).lower()
+
+
+@pytest.mark.parametrize("content", ["hello", '{"a": 1}', "\x00\x01"])
+def test_a_file_that_tells_nothing_is_refused(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "audit.jsonl"
+    path.write_text(content)
+
+    assert CliRunner().invoke(app, ["report", str(path)]).exit_code != 0
+
+
+def test_an_audit_log_tells_no_threads_apart(tmp_path: Path) -> None:
+    log = tmp_path / "audit.jsonl"
+    run_of(tmp_path / "run.sqlite", recorder=JsonlRecorder(log))
+
+    assert CliRunner().invoke(app, ["report", str(log), "--thread", "42"]).exit_code != 0
+    assert report(str(log)).threads == 0

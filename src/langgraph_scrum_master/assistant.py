@@ -131,7 +131,9 @@ def picks_in(answer: str, count: int) -> tuple[int, ...] | None:
         if not found:
             return None
         listed = re.findall(r"\d+", found[0])
-    numbers = [int(each) for each in listed if isinstance(each, int) or str(each).strip().isdecimal()]
+    numbers = [
+        int(each) for each in listed if type(each) is int or (isinstance(each, str) and each.strip().isdecimal())
+    ]
     picked = tuple(dict.fromkeys(number for number in numbers if 0 <= number < count))
     return picked if picked or not listed else None
 

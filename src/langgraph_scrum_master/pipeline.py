@@ -288,7 +288,7 @@ class Pipeline:
         offered, repeated = distinct(merged(new))
         query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
         texts = [f"{context.title}\n{context.content}".strip() for context in best]
-        places = await self.assistant.picks(gap, query, texts, max(0.001, until - time.monotonic()))
+        places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
         if places is None:
             return None
         kept, left = picked(offered, places)

@@ -46,11 +46,14 @@ def report(
     if not found.rows:
         console.print("No gap was recorded.")
         return
-    table = folding("agent", "reason", *(name.replace("_", " ") for name in COUNTS))
-    for row in (*found.rows, found.total):
-        table.add_row(Text(row.agent or "all"), Text(row.reason), *(str(getattr(row, name)) for name in COUNTS))
-    console.print(table)
     total = found.total
+    # What never came is left out: the table must fit a terminal.
+    counted = [name for name in COUNTS if name in ("gaps", "served") or getattr(total, name)]
+    table = folding("agent", "reason", *(name.replace("_", " ") for name in counted))
+    for row in (*found.rows, total):
+        counts = (str(getattr(row, name)) for name in counted)
+        table.add_row(Text(row.agent or "all"), Text(row.reason.replace("_", " ")), *counts)
+    console.print(table)
     console.print(_sentence(total.gaps, found.threads, total.served, total.used, total.asked_again))
 
 

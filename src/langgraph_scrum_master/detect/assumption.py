@@ -23,8 +23,10 @@ _NOT_GIVEN = (
     r"|unspecified|unknown|missing|unclear|undefined|does(?:n['’]t| not)\s+(?:say|specify|state|mention))"
 )
 _ASSUMES = re.compile(
-    rf"\b{_I}\s+(?:\w+\s+){{0,2}}(?:assum(?:e|ing|ed)|presum(?:e|ing)|suppos(?:e|ing)|guess(?:ing)?)\b"
-    r"|^\W*(?:assuming|supposing|presumably)\b|\b(?:my|our|an|the|this)\s+assumption\b|\bassumption:"
+    rf"\b{_I}\s+(?:\w+\s+){{0,2}}(?:assum(?:e|ing)|presum(?:e|ing)|suppos(?:e|ing))\b(?!\s+(?:nothing|no|none|never)\b)"
+    r"|^\W*(?:assuming|supposing|presumably)\b|\b(?:my|our|the)\s+assumption\s+(?:is|here|for now)\b|\bassumption:"
+    r"|\bunless (?:i am |i'm |we are )?told otherwise\b"
+    r"|\bso i(?:['’]ve)?\s+(?:went with|go with|took|used|picked|chose)\b"
     rf"|\b{_I}\s+(?:\w+\s+){{0,2}}(?:use|using|take|taking|pick|go(?:ing)? with|default(?:ing)? to|set|choose|put)\b"
     rf"[^.]{{0,120}}\b(?:since|as|because|for now|by default|as a default|placeholder)\b"
     rf"|\b(?:since|as|because)\b[^.]{{0,80}}{_NOT_GIVEN}[^.]{{0,80}}\b(?:use|take|assume|default|go with|pick|set)\b"

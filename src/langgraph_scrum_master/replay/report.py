@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.codec import Plain
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult, freeze
 from langgraph_scrum_master.observe.turns import read_turns
 from langgraph_scrum_master.outcome import outcomes
@@ -48,7 +48,7 @@ class Report(Plain):
 
     rows: tuple[Tally, ...]
     threads: int = 0
-    """Conversations in which there was a gap."""
+    """Conversations in which there was a gap; 0 if the source does not tell."""
 
     def __post_init__(self) -> None:
         freeze(self, "rows")
@@ -66,28 +66,37 @@ def report(source: str | Path, thread: str | None = None) -> Report:
     for record in (record for history in histories.values() for record in history):
         rows.setdefault((record.agent, record.reason), []).append(_tally(record))
     found = [_added(each, agent=agent, reason=reason) for (agent, reason), each in sorted(rows.items())]
-    return Report(rows=tuple(found), threads=sum(bool(history) for history in histories.values()))
+    return Report(rows=tuple(found), threads=sum(bool(name and history) for name, history in histories.items()))
 
 
 def _histories(source: str | Path, thread: str | None) -> Iterator[tuple[str, list[InjectionRecord]]]:
     """The records of each thread, as far as they are known in the end."""
     if (logged := _audit_log(source)) is not None:
+        if thread is not None:
+            raise ConfigError(f"an audit log does not tell threads apart, got the thread {thread!r}: leave it out")
         yield "", logged
         return
     names = [thread]
     if thread is None and is_database(source):
         names = [each.thread for each in threads(str(source))]
     found: dict[str, list[InjectionRecord]] = {}
+    problem = ""
     for name in names:
         for run in runs(source, name):
             for placed in run.snapshots:
                 if (snapshot := placed.snapshot) is None:
+                    problem = problem or placed.problem
                     continue
                 kept = merge_records(found.get(snapshot.thread, []), records(snapshot.state.get("injection_history")))
                 if (result := snapshot.result) is not None:
                     kept = merge_records(kept, [record_of(result)])
                 turns = tuple(read_turns(snapshot.state.get("messages")))
                 found[snapshot.thread] = merge_records(kept, outcomes(kept, turns, ()))
+    if not found:
+        why = f": {problem}" if problem else ""
+        raise DecodeError(
+            f"there is nothing to report on in {Path(source).name!r}{why}; give an audit log, snapshots or checkpoints"
+        )
     yield from found.items()
 
 
