@@ -26,7 +26,7 @@ from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory.records import CANDIDATES, SEARCHED
 from langgraph_scrum_master.memory.search import Book, may_answer
 from langgraph_scrum_master.query.gaps import build_queries
-from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, Needed, Weights, signs_of
+from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, NeedQuery, Weights, signs_of
 from langgraph_scrum_master.rank.asked import Candidates
 from langgraph_scrum_master.rank.dedupe import FAR_BELOW
 from langgraph_scrum_master.rank.spaces import SPACES
@@ -59,7 +59,7 @@ def _need(
     group: str, answerable: bool, memory: ChromaMemory, text: str, around: Sequence[tuple[str, float]], keys: Any
 ) -> Need:
     book = Book(memory._up_to_date(), memory._nearest)
-    needed = Needed(text, around, book.ledger, memory._embedder)
+    needed = NeedQuery(text, around, book.ledger, memory._embedder)
     rows = may_answer(book, needed, SEARCHED, CANDIDATES)
     signs, _, _ = signs_of(needed, Candidates([row.candidate for row in rows]), SPACES)
     best = np.argsort(-(signs[:, 1] + 0.02 * signs[:, 4]), kind="stable")[:SHOWN]

@@ -209,9 +209,9 @@ def test_a_replay_tells_what_became_of_what_was_injected_then(tmp_path: Path) ->
 
     steps = replay(str(database), thread="42").steps
 
-    assert {(step.recorded.gap.agent, step.became) for step in steps if step.recorded and step.became} >= {
-        ("dev", "used")
-    }
+    assert {
+        (step.recorded.gap.agent, step.injection_outcome) for step in steps if step.recorded and step.injection_outcome
+    } >= {("dev", "used")}
 
 
 def test_the_history_holds_no_text_of_what_was_injected() -> None:

@@ -1,4 +1,4 @@
-"""A chat model as assistant: whether somebody lacks something, what to look for, and what answers it."""
+"""The ready-made assistant over a LangChain chat model: prompts, parsing, cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN_CANDIDATE = 700
 """Characters of each candidate that it sees."""
 
 REMEMBERED = 256
-"""Answers that are kept: the same is asked once."""
+"""Size of the answer cache."""
 
 LONGEST_QUERY = 300
 """Characters of a query that it writes."""
@@ -39,15 +39,16 @@ _PICK = (
     "At most three; an empty list if none of them answers the question."
 )
 
-TOKENS_SPENT: ContextVar[list[int] | None] = ContextVar("spent", default=None)
+TOKENS_USED: ContextVar[list[int] | None] = ContextVar("tokens_used", default=None)
+"""Token counts of the call in progress."""
 
 T = TypeVar("T")
 
 
 def note_tokens(count: int) -> None:
-    """Count tokens of a model that an assistant has used: they are recorded in the result."""
-    if (spent := TOKENS_SPENT.get()) is not None:
-        spent.append(count)
+    """Add to `InjectionResult.model_tokens` of the current gap."""
+    if (used := TOKENS_USED.get()) is not None:
+        used.append(count)
 
 
 class Reading(NamedTuple):
@@ -62,19 +63,19 @@ class ChatAssistant:
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self._readings: _Kept[Reading] = _Kept()
-        self._picks: _Kept[tuple[int, ...] | None] = _Kept()
+        self._readings: _Cache[Reading] = _Cache()
+        self._picks: _Cache[tuple[int, ...] | None] = _Cache()
 
     async def confirm(self, gap: ContextGap, turns: Sequence[Turn]) -> bool | None:
         """Whether the agent lacks something that nobody has given it."""
         return (await self._read(gap, turns)).lacks
 
     async def query(self, gap: ContextGap, turns: Sequence[Turn]) -> str | None:
-        """What it lacks, as a query that stands alone."""
+        """A standalone search query for what the agent lacks."""
         return (await self._read(gap, turns)).query
 
     async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
-        """The places of the candidates that answer the query."""
+        """Indices of the candidates that answer the query."""
         key = digest(query, *candidates)
         if key not in self._picks:
             shown = "\n\n".join(f"[{i}] {as_data(text[:SHOWN_CANDIDATE])}" for i, text in enumerate(candidates))
@@ -99,11 +100,11 @@ class ChatAssistant:
         return content_text(read(message, "content"))
 
 
-class _Kept(OrderedDict[str, T], Generic[T]):
-    """The latest answers."""
+class _Cache(OrderedDict[str, T], Generic[T]):
+    """A small LRU cache."""
 
     def keep(self, key: str, answer: T) -> None:
-        """Keep one, and let go of the oldest."""
+        """Add an answer and evict the oldest."""
         self[key] = answer
         if len(self) > REMEMBERED:
             self.popitem(last=False)
@@ -123,7 +124,7 @@ def reading_in(answer: str) -> Reading:
 
 
 def picks_in(answer: str, count: int) -> tuple[int, ...] | None:
-    """The places that a model named, each once; None if it named none that there is and did not say that none fits."""
+    """The valid indices in an answer. An empty list means that no candidate fits; None that the answer is unusable."""
     said = _object_in(answer)
     listed = said.get("answers") if said is not None else None
     if not isinstance(listed, list):
@@ -139,7 +140,7 @@ def picks_in(answer: str, count: int) -> tuple[int, ...] | None:
 
 
 def _object_in(answer: str) -> dict[str, Any] | None:
-    """The first JSON object in an answer, whatever stands around it."""
+    """The first JSON object in an answer, ignoring surrounding text."""
     start = answer.find("{")
     if start < 0:
         return None

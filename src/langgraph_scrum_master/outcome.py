@@ -57,6 +57,8 @@ def outcomes(
 
 
 def _shown(record: InjectionRecord, turns: Sequence[Turn]) -> str:
+    if not record.news:
+        return "open"
     since = next((i + 1 for i in range(len(turns) - 1, -1, -1) if turns[i].id == record.after), 0)
     own = [turn for turn in turns[since:] if turn.agent == record.agent and turn.kind == "agent"]
     said = {_kept(record.gap_id, word) for turn in own for word in (*terms(turn.text), *_called(turn))}

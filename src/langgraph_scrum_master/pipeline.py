@@ -35,7 +35,7 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.observe.asking import asks
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Opens, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.record.facts import facts, keep, log, measure, outcome, tell_outcome
+from langgraph_scrum_master.record.facts import facts, keep, log, measure, outcome, record_outcome
 from langgraph_scrum_master.record.redacted import redacted, redacted_snapshot
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.shapes import unwrapped
@@ -44,7 +44,7 @@ from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.consult import Consulted
+    from langgraph_scrum_master.consult import AssistantCaller
     from langgraph_scrum_master.rank.dedupe import Split
 
 MOST_PENDING = 8
@@ -104,7 +104,7 @@ class Pipeline:
     recorder: Recorder | None = None
     count_tokens: TokenCounter = estimate_tokens
     watcher: Watcher = field(default_factory=Watcher, compare=False)
-    assistant: Consulted | None = None
+    assistant: AssistantCaller | None = None
     snapshots: SnapshotRecorder | None = None
     redact: Redact | None = None
 
@@ -285,7 +285,7 @@ class Pipeline:
 
         if self.assistant is None or not any(new):
             return None
-        offered, repeated = distinct(merged(new))
+        offered, repeated = await off_loop(distinct, merged(new))
         query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
         texts = [f"{context.title}\n{context.content}".strip() for context in best]
         places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
@@ -397,17 +397,17 @@ class Pipeline:
         health, cycles = health_status(seen), cycle_analysis(seen)
         return state_update(sighting.state, seen, result, health, cycles, sighting.elsewhere)
 
-    def settled(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
-        """The injections of which this update tells for the first time what became of them."""
+    def new_outcomes(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
+        """The records whose outcome this update sets for the first time."""
         waited = {r.gap_id for r in records(sighting.state.get("injection_history")) if r.outcome == "open"}
         told = records(update.get("injection_history"))
         return [record for record in told if record.gap_id in waited and record.outcome != "open"]
 
-    async def tell(self, settled: Sequence[InjectionRecord]) -> None:
-        """Log, count and record what became of injections."""
+    async def record_outcomes(self, found: Sequence[InjectionRecord]) -> None:
+        """Log, count and record outcomes of injections."""
         with redacting(self.redact):
-            for record in settled:
-                await tell_outcome(record, self.recorder, self.config.deadline, self.config.log_injections)
+            for record in found:
+                await record_outcome(record, self.recorder, self.config.deadline, self.config.log_injections)
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()

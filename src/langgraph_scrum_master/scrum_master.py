@@ -34,7 +34,7 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from langgraph_scrum_master.consult import Consulted
+    from langgraph_scrum_master.consult import AssistantCaller
     from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
     from langgraph_scrum_master.observe.asking.model import AskingModel
     from langgraph_scrum_master.step import Step
@@ -93,7 +93,7 @@ class ScrumMaster:
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
-            assistant=_consulted(assistant, model),
+            assistant=_assistant_caller(assistant, model),
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
             redact=_redactor(redact) if redact is not None else None,
             watcher=Watcher(_asking_model(asking), doubtful=assistant is not None or model is not None),
@@ -213,11 +213,11 @@ def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
     raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {given!r}")
 
 
-def _consulted(assistant: Assistant | None, model: ChatModel | None) -> Consulted | None:
+def _assistant_caller(assistant: Assistant | None, model: ChatModel | None) -> AssistantCaller | None:
     if assistant is None and model is None:
         return None
     from langgraph_scrum_master.assistant import ChatAssistant
-    from langgraph_scrum_master.consult import Consulted
+    from langgraph_scrum_master.consult import AssistantCaller
 
     if assistant is not None and model is not None:
         raise ConfigError("give an assistant, or a model for the ready-made one, not both")
@@ -228,7 +228,7 @@ def _consulted(assistant: Assistant | None, model: ChatModel | None) -> Consulte
         )
     if model is not None and not callable(getattr(model, "ainvoke", None)):
         raise ConfigError(f"model must be a chat model with ainvoke, got {model!r}")
-    return Consulted(assistant if assistant is not None else ChatAssistant(model))  # type: ignore[arg-type]
+    return AssistantCaller(assistant if assistant is not None else ChatAssistant(model))  # type: ignore[arg-type]
 
 
 def _redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Redact | None:

@@ -43,12 +43,12 @@ class Step:
             if sighting.gaps and self._pipeline.assistant is not None:
                 sighting = wait_for(self._pipeline.confirmed(sighting))
             if sighting.calm:
-                return self._told(sighting, self._update(sighting, None))
+                return self._with_outcomes(sighting, self._update(sighting, None))
             run = _Run(self._pipeline, self._memory, _runtime())
             result = wait_for(run.serve(sighting))
             if answer := run.ask_a_person(result):
                 result = wait_for(run.answered(result, answer, sighting))
-            return self._told(sighting, self._update(sighting, result))
+            return self._with_outcomes(sighting, self._update(sighting, result))
         except GraphBubbleUp:
             raise
         except Exception as error:
@@ -67,7 +67,7 @@ class Step:
                 if answer := run.ask_a_person(result):
                     result = await run.answered(result, answer, sighting)
             update = self._update(sighting, result)
-            await self._pipeline.tell(self._pipeline.settled(sighting, update))
+            await self._pipeline.record_outcomes(self._pipeline.new_outcomes(sighting, update))
             return update
         except GraphBubbleUp:
             raise
@@ -91,10 +91,10 @@ class Step:
             update |= _as_messages(sighting, update)
         return update
 
-    def _told(self, sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
-        """The update, after it was told what became of earlier injections, if it tells that."""
-        if settled := self._pipeline.settled(sighting, update):
-            wait_for(self._pipeline.tell(settled))
+    def _with_outcomes(self, sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
+        """The update, after the outcomes that it sets were recorded."""
+        if found := self._pipeline.new_outcomes(sighting, update):
+            wait_for(self._pipeline.record_outcomes(found))
         return update
 
     def _failed(self, error: Exception) -> dict[str, Any]:

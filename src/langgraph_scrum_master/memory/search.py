@@ -13,7 +13,7 @@ from langgraph_scrum_master.memory.ledger import Ledger, Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.together import Together
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.answers import Needed, answers
+from langgraph_scrum_master.rank.answers import NeedQuery, answers
 from langgraph_scrum_master.rank.asked import Around, Asked, Candidates
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
@@ -81,7 +81,7 @@ def search_answers(
     ledger = book.ledger
     if not any(map(ledger.count, kinds)):
         return []
-    needed = Needed(need, around, ledger, embedder, models)
+    needed = NeedQuery(need, around, ledger, embedder, models)
     found = may_answer(book, needed, kinds, limit)
     if not found:
         return []
@@ -93,7 +93,7 @@ def search_answers(
     return _ranked(ledger, [found[i] for i in best], [matches[i] for i in best])
 
 
-def may_answer(book: Book, needed: Needed, kinds: Sequence[Kind], limit: int) -> list[Row]:
+def may_answer(book: Book, needed: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The records that are nearest to a need by itself, or with what was said around it."""
     return list({row.id: row for asked in needed.both for row in _first_sight(book, asked, kinds, limit)[0]}.values())
 

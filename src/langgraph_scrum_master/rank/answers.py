@@ -49,7 +49,7 @@ EARNS_ITS_TOKENS = 0.24
 _AT_BAR = log(0.7 / 0.3) - log(EARNS_ITS_TOKENS / (1 - EARNS_ITS_TOKENS))
 
 
-class Needed:
+class NeedQuery:
     """A need, by itself and with what was said around it, as compared with the texts of a corpus."""
 
     def __init__(
@@ -69,7 +69,7 @@ class Needed:
         return (self.alone, self.whole) if self.whole is not self.alone else (self.alone,)
 
 
-def answers(needed: Needed, candidates: Candidates, spaces: Sequence[Space] = SPACES) -> list[Match]:
+def answers(needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space] = SPACES) -> list[Match]:
     """How likely each of these texts holds the answer, as a score that is 0.7 where it is worth its tokens."""
     signs, strengths, agreed = signs_of(needed, candidates, spaces)
     codes = [space.code for space in strengths]
@@ -87,7 +87,7 @@ def scored(log_odds: float) -> float:
 
 
 def signs_of(
-    needed: Needed, candidates: Candidates, spaces: Sequence[Space]
+    needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space]
 ) -> tuple[Array, dict[Space, Array], Array]:
     """A row of signs for each text, in the order of `Weights`; its strengths, and those together."""
     whole = agreement(needed.whole, candidates, spaces)
@@ -129,4 +129,4 @@ def answers_among(need: str, around: Sequence[Around], texts: Sequence[str], emb
         Candidate(features=each.pack(), vector=vector, context=vector)
         for each, vector in zip(features, packed, strict=True)
     ]
-    return answers(Needed(need, around, corpus, embedder), Candidates(found))
+    return answers(NeedQuery(need, around, corpus, embedder), Candidates(found))

@@ -53,8 +53,14 @@ def picked(contexts: Sequence[RetrievedContext], places: Sequence[int]) -> Split
 
 def filled(contexts: Sequence[RetrievedContext]) -> Split:
     """The contexts that say something below their headings."""
-    kept = [context for context in contexts if says_something(context.content)]
-    return kept, [dropped(context, "only_a_heading") for context in contexts if context not in kept]
+    kept: list[RetrievedContext] = []
+    left: list[Dropped] = []
+    for context in contexts:
+        if says_something(context.content):
+            kept.append(context)
+        else:
+            left.append(dropped(context, "only_a_heading"))
+    return kept, left
 
 
 def novel(

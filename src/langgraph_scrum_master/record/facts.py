@@ -59,7 +59,7 @@ def log(result: InjectionResult) -> None:
     logger.info(f"context.{outcome(result)}", **facts(result))
 
 
-async def tell_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float, logged: bool) -> None:
+async def record_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float, logged: bool) -> None:
     """Log and count what became of an injection, and hand it to a recorder that keeps such."""
     if logged:
         logger.info(f"injection.{record.outcome}", gap_id=record.gap_id, agent=record.agent, reason=record.reason)

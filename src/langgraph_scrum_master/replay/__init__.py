@@ -84,24 +84,24 @@ async def areplay(
 
 async def _play(run: Run, player: Player, steps: list[ReplayStep], problems: list[Problem]) -> None:
     play = player.run(carried=run.carried)
-    snapshots, first, became = iter(run.snapshots), len(steps), dict[tuple[str, str], str]()
+    snapshots, first, known = iter(run.snapshots), len(steps), dict[tuple[str, str], str]()
     while (placed := await off_loop(next, snapshots, None)) is not None:
         try:
             if placed.snapshot is not None:
                 steps.append(await play(placed.where, placed.snapshot))
                 for record in records(placed.snapshot.state.get("injection_history")):
-                    became[placed.snapshot.thread, record.gap_id] = record.outcome
+                    known[placed.snapshot.thread, record.gap_id] = record.outcome
             elif placed.problem:
                 raise DecodeError(placed.problem)
         except DecodeError as error:
             problems.append(Problem(where=placed.where, error=str(error)))
-    steps[first:] = [_with_outcome(step, became) for step in steps[first:]]
+    steps[first:] = [_with_outcome(step, known) for step in steps[first:]]
 
 
-def _with_outcome(step: ReplayStep, became: Mapping[tuple[str, str], str]) -> ReplayStep:
-    """The step, with what later ones tell of what was injected in it."""
-    outcome = became.get((step.thread, step.recorded.gap.gap_id), "") if step.recorded is not None else ""
-    return replace(step, became=outcome) if outcome else step
+def _with_outcome(step: ReplayStep, known: Mapping[tuple[str, str], str]) -> ReplayStep:
+    """The step with the outcome of its recorded injection."""
+    outcome = known.get((step.thread, step.recorded.gap.gap_id), "") if step.recorded is not None else ""
+    return replace(step, injection_outcome=outcome) if outcome else step
 
 
 __all__ = [

@@ -97,8 +97,8 @@ class ReplayStep(Plain):
     """Whether the scrum master looked at it then."""
     recorded: InjectionResult | None = None
     """What came of it then, if that is known; without its texts, where a checkpoint tells."""
-    became: str = ""
-    """What became of what was injected then, as later steps tell: used, ignored, asked_again, or still open."""
+    injection_outcome: str = ""
+    """Outcome of the recorded injection, from later steps: used, ignored, asked_again or open."""
     unasked: tuple[str, ...] = ()
     """Sources that were asked then and are not there now."""
     failure: str = ""

@@ -12,7 +12,7 @@ from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult, freeze
 from langgraph_scrum_master.observe.turns import read_turns
-from langgraph_scrum_master.outcome import outcomes
+from langgraph_scrum_master.outcome import news_in, outcomes
 from langgraph_scrum_master.replay.databases import is_database
 from langgraph_scrum_master.replay.material import runs
 from langgraph_scrum_master.replay.threads import threads
@@ -87,10 +87,11 @@ def _histories(source: str | Path, thread: str | None) -> Iterator[tuple[str, li
                 if (snapshot := placed.snapshot) is None:
                     problem = problem or placed.problem
                     continue
-                kept = merge_records(found.get(snapshot.thread, []), records(snapshot.state.get("injection_history")))
-                if (result := snapshot.result) is not None:
-                    kept = merge_records(kept, [record_of(result)])
                 turns = tuple(read_turns(snapshot.state.get("messages")))
+                kept = merge_records(found.get(snapshot.thread, []), records(snapshot.state.get("injection_history")))
+                result = snapshot.result
+                if result is not None and result.gap.gap_id not in {record.gap_id for record in kept}:
+                    kept = merge_records(kept, [replace(record_of(result), news=news_in(result, turns))])
                 found[snapshot.thread] = merge_records(kept, outcomes(kept, turns, ()))
     if not found:
         why = f": {problem}" if problem else ""
@@ -101,7 +102,7 @@ def _histories(source: str | Path, thread: str | None) -> Iterator[tuple[str, li
 
 
 def record_of(result: InjectionResult) -> InjectionRecord:
-    """The slim trace of a result, where the state's own is not at hand."""
+    """The history record of a result, for sources that do not hold the state's own."""
     gap = result.gap
     return InjectionRecord(
         gap_id=gap.gap_id,
