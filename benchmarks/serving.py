@@ -1,6 +1,6 @@
 """The whole chain on teams at work: who lacks context, and what is it given?
 
-    python benchmarks/serving.py [--embedder static|minilm] [--assistant recorded] [--errors N]
+    python benchmarks/serving.py [--project FOLDER] [--embedder static|minilm] [--assistant recorded] [--errors N]
 
 The scenarios in `data/serving` are about this project's own documents and the decisions of its example team, written
 for this project. The memory holds every section of them. What is counted:
@@ -12,6 +12,7 @@ for this project. The memory holds every section of them. What is counted:
     alarmed     of healthy teams: a gap is found; intruded: something is given
     circular    of teams that go in circles: that is found
 
+`--project` measures another project, kept in FOLDER as `corpus.jsonl` and `scenarios.jsonl`.
 `--assistant recorded` lets a chat model's part be played by what a careful reader noted down as the need.
 """
 
@@ -185,9 +186,11 @@ def _share(held: Sequence[bool]) -> float:
     return sum(held) / max(1, len(held))
 
 
-async def measured(embedder: str = "static", recorded: bool = False) -> tuple[Figures, list[tuple[str, Served]]]:
-    """The figures of this project's own scenarios, and each by its id."""
-    project = await own_project()
+async def measured(
+    embedder: str = "static", recorded: bool = False, folder: Path | None = None
+) -> tuple[Figures, list[tuple[str, Served]]]:
+    """The figures of a project's scenarios, and each by its id; this project's own unless a folder is given."""
+    project = project_in(folder) if folder else await own_project()
     memory = await project.memory(embedder)
     found = [(row["id"], await served(row, memory, recorded)) for row in project.scenarios]
     return figures([each for _, each in found]), found
@@ -195,6 +198,7 @@ async def measured(embedder: str = "static", recorded: bool = False) -> tuple[Fi
 
 async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--project", type=Path)
     parser.add_argument("--embedder", choices=("static", "minilm"), default="static")
     parser.add_argument("--assistant", choices=("recorded",))
     parser.add_argument("--errors", type=int, default=0)
@@ -202,7 +206,7 @@ async def main() -> None:
     import structlog
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
-    all_figures, each = await measured(given.embedder, given.assistant == "recorded")
+    all_figures, each = await measured(given.embedder, given.assistant == "recorded", given.project)
     for name, value in all_figures._asdict().items():
         print(f"{name:10} {value:.2f}" if isinstance(value, float) else f"{name:10} {value}")
     wrong = [(name, one) for name, one in each if one.kind == "answerable" and not one.right]

@@ -120,13 +120,13 @@ async def test_a_decision_is_found_once_and_titled() -> None:
     text = "We keep sessions of the cash desk in Redis for one hour."
     await memory.store_decision(Decision(id="D-7", agent_type="architect", context=text, rationale="It must be fast."))
     searched: list[str] = []
-    search = memory.answering
+    search = memory.search_answers
 
-    async def counted(*args: Any) -> Any:
+    async def counted(*args: Any, **options: Any) -> Any:
         searched.append("answers")
-        return await search(*args)
+        return await search(*args, **options)
 
-    memory.answering = counted  # type: ignore[assignment,method-assign]
+    memory.search_answers = counted  # type: ignore[method-assign]
     state = a_state(("dev", "Where do we keep the sessions of the cash desk, and for how long?"))
 
     result = await ScrumMaster(memory=memory).aevaluate(state)
@@ -140,10 +140,10 @@ async def test_a_decision_is_found_once_and_titled() -> None:
 async def test_a_search_that_fails_is_a_failure_of_the_result() -> None:
     memory = await chroma()
 
-    async def broken(*_: Any) -> Any:
+    async def broken(*_: Any, **_options: Any) -> Any:
         raise OSError("the disk is gone")
 
-    memory.answering = broken  # type: ignore[assignment,method-assign]
+    memory.search_answers = broken  # type: ignore[method-assign]
 
     result = await ScrumMaster(memory=memory).aevaluate(ORDERS)
 

@@ -76,6 +76,8 @@ EXACT: list[tuple[AIMessage, str, str]] = [
         "user",
     ),
     (says("dev", "The queue has no name.", additional_kwargs={"clarification_needed": True}), "queue", "nobody"),
+    (says("dev", "[tool AskUserQuestion]\n**Which emoji?**\n\nOptions:\n- a fish\n- a bird"), "Which emoji?", "user"),
+    (says("dev", '[call request_clarification] {"question": "Which region?"}'), "Which region?", "team"),
 ]
 
 
@@ -85,6 +87,14 @@ def test_exact_forms_need_no_model(message: AIMessage, need: str, whom: str) -> 
 
     assert (gap.reason, gap.confidence, gap.whom) == ("clarification_requested", 0.9, whom)
     assert need in gap.context_query
+
+
+@pytest.mark.parametrize("tool", ["get_user_details", "query_customer_table", "request_team_report", "ask_price"])
+def test_a_tool_that_looks_somebody_up_asks_nobody(tool: str) -> None:
+    call = says("dev", "", tool_calls=[{"name": tool, "args": {"user_id": "sofia"}, "id": "c"}])
+
+    assert ScrumMaster().detect({"messages": [HumanMessage("go"), call]}) == ()
+    assert gaps(("dev", f'[call {tool}] {{"user_id": "sofia"}}')) == []
 
 
 def test_fields_that_say_nothing_ask_for_nothing() -> None:
@@ -225,9 +235,12 @@ def test_flags_inside_an_agents_output_are_read() -> None:
     assert (gap.agent, gap.reason, gap.context_query) == ("analyst", "explicit_flag", "target market")
 
 
-def test_a_shape_that_is_not_understood_is_logged_once(logged: list[dict[str, Any]]) -> None:
+def test_a_shape_that_is_not_understood_is_logged_once_per_process(logged: list[dict[str, Any]]) -> None:
+    class Verdict:
+        """A shape that no other test of this process gives."""
+
     for _ in range(3):
-        ScrumMaster().detect({"messages": [], "gate_results": 42})
+        ScrumMaster().detect({"messages": [], "gate_results": Verdict()})
 
     assert [entry["key"] for entry in logged if entry["event"] == "state.not_understood"] == ["gate_results"]
 

@@ -296,7 +296,7 @@ def _named(*words: str) -> tuple[Any, list[str]]:
 
 @pytest.mark.parametrize("call", [call for calls in EXAMPLES.values() for call in calls])
 def test_what_the_help_shows_can_be_called(call: str) -> None:
-    command, rest = _named(*shlex.split(re.split(" [<>] ", call)[0]))
+    command, rest = _named(*shlex.split(re.split(" [<>|] ", call)[0]))
 
     assert not hasattr(command, "commands"), call
     command.make_context(command.name, rest)
@@ -375,7 +375,13 @@ def test_every_command_but_those_that_speak_json_anyway_can_tell_it_as_json() ->
         if not any("--json" in parameter.opts for parameter in command.params)
     }
 
-    assert without == {"mcp", "hook session-start", "hook user-prompt-submit", "hook post-tool-failure"}
+    assert without == {
+        "mcp",
+        "memory export",
+        "hook session-start",
+        "hook user-prompt-submit",
+        "hook post-tool-failure",
+    }
 
 
 def on_a_terminal(*arguments: str) -> tuple[str, str]:

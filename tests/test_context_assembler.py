@@ -7,7 +7,6 @@ import re
 import time
 import tracemalloc
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -203,22 +202,6 @@ async def test_a_source_that_fails_or_hangs_is_told_and_the_others_are_given(log
     assert [entry["source"] for entry in logged if entry["event"] == "source.failed"] == ["code", "commits"]
 
 
-async def test_a_damaged_shelf_on_the_disk_takes_no_other_along(tmp_path: Path) -> None:
-    memory = ChromaMemory(tmp_path)
-    await memory.store_many([LIMIT])
-    await memory.beside("code").store_many([unit.kept() for unit in UNITS])
-    await memory.beside("commits").store_many([COMMIT.kept()])
-    damaged = memory.beside("commits")._ledger_path
-    memory.beside("commits").close()
-    assert damaged is not None
-    damaged.write_bytes(b"this is no database" * 1000)
-
-    context = await ContextAssembler(Searcher(memory)).assemble_context("How is the price cache invalidated?", ALL)
-
-    assert set(context.sources_used) == {"memory", "code"}
-    assert [(failure.source, failure.late) for failure in context.failures] == [("commits", False)]
-
-
 class Slow:
     """A model that takes its time for a query."""
 
@@ -272,13 +255,13 @@ async def test_what_each_source_finds_is_asked_in_one_search_and_is_what_it_find
     alone = {result.key for result in await searcher.search_memories(query)}
     alone |= {result.key for _, result in await searcher.search_code(query)}
     threads: list[object] = []
-    off_loop = ChromaMemory._off_loop
+    made = ChromaMemory._call
 
     async def counted(memory: ChromaMemory, *call: Any) -> Any:
         threads.append(call)
-        return await off_loop(memory, *call)
+        return await made(memory, *call)
 
-    monkeypatch.setattr(ChromaMemory, "_off_loop", counted)
+    monkeypatch.setattr(ChromaMemory, "_call", counted)
     assembler = ContextAssembler(searcher, min_relevance=0)
 
     context = await assembler.assemble_context(query, ["memories", "code"], max_tokens=20_000)

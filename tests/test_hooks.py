@@ -134,8 +134,9 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     memory, empty = ("--memory", folder_of(project)), tmp_path_factory.mktemp("empty")
     broken = tmp_path_factory.mktemp("broken") / "memory"
     copied(folder_of(project), broken)
-    for ledger in broken.glob("ledger-*"):
-        ledger.write_bytes(b"this is not a database" * 1000)
+    # With the log beside it, from which the file would be made whole.
+    for file in broken.glob("memory.sqlite3*"):
+        file.write_bytes(b"this is not a database" * 1000)
     prompt, failure = "user-prompt-submit", "post-tool-failure"
     cases: Cases = {
         "a prompt": lambda: hook(prompt, a_prompt(), *memory),

@@ -22,7 +22,7 @@ from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.index import IndexReport, index_code, index_commits, index_documents, index_values
 from langgraph_scrum_master.index.commits import history_since
 from langgraph_scrum_master.index.documents import LONGEST, sections
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from projects import CACHE_PY, CART_TS, commit, git, make_project, new_repository, write
 
 UNITS = 30
@@ -161,7 +161,7 @@ def test_an_indexing_that_was_stopped_goes_on(how: signal.Signals, tmp_path: Pat
 
 async def test_what_an_interrupted_indexing_kept_goes_with_its_file(project: Path) -> None:
     memory = StoreMemory(InMemoryStore())
-    book = memory.beside("code").beside("index-code")
+    code = memory.beside("code")
 
     def stop(done: int, total: int) -> None:
         if done == total:
@@ -170,8 +170,8 @@ async def test_what_an_interrupted_indexing_kept_goes_with_its_file(project: Pat
     with pytest.raises(KeyboardInterrupt):
         await index_code(memory, project, progress=stop)
     # As if it had been stopped between keeping the units and noting that they are kept.
-    noted = (await book.get_many(["web/cart.ts"]))["web/cart.ts"]
-    await book.store_embedding(noted.key, noted.content, noted.metadata | {"digest": ""})
+    noted = (await code.notes("index code", ["web/cart.ts"]))["web/cart.ts"]
+    await code.save_notes("index code", {"web/cart.ts": noted | {"digest": ""}})
     (project / "web" / "cart.ts").unlink()
 
     report = await index_code(memory, project)

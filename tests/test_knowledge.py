@@ -35,7 +35,7 @@ from langgraph_scrum_master import (
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.knowledge import SearchResult
 from langgraph_scrum_master.knowledge.boosts import boosted
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.text.chunks import chunks
 from langgraph_scrum_master.text.tokens import estimate_tokens
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from langgraph_scrum_master import (
     Value,
     context_for,
 )
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.text.domains import DOMAINS, domain_of
 
 LEARNED: Any = ("memory", "state", "experiences", "code", "commits", "values")
@@ -258,19 +259,19 @@ async def test_shelves_of_another_namespace_are_not_seen() -> None:
     assert (result.contexts_retrieved, result.dropped, result.failures) == ((), (), ())
 
 
-class DamagedCode(ChromaMemory):
-    """A memory whose code cannot be searched."""
+class OtherEmbedder:
+    """A model that puts everything into one place."""
 
-    def beside(self, name: str) -> ChromaMemory:
-        shelf = super().beside(name)
-        if name == "code":
-            # As a folder that cannot be read: nothing is opened before it is used.
-            shelf._path = shelf._path or __import__("pathlib").Path(__file__) / "no folder"
-        return shelf
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [1.0, 0.0, 0.0, 0.0]
 
 
-async def test_a_shelf_that_fails_is_told_and_the_others_are_read() -> None:
-    memory = DamagedCode()
+async def test_a_shelf_that_fails_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+    await ChromaMemory(tmp_path, embedder=OtherEmbedder()).beside("code").store_many([TIMER.kept()])
+    memory = ChromaMemory(tmp_path)
     for name, rows in (("commits", [TIMER.kept()]), ("values", [TRIGGER.kept()])):
         await memory.beside(name).store_many(rows)
 
@@ -278,7 +279,7 @@ async def test_a_shelf_that_fails_is_told_and_the_others_are_read() -> None:
 
     assert "Invalidate the price cache on writes" in read
     assert [failure.source for failure in result.failures] == ["code"]
-    assert "cannot be used" in result.failures[0].error
+    assert "filled with 'OtherEmbedder'" in result.failures[0].error
 
 
 class PlainMemory:

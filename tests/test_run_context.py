@@ -198,7 +198,7 @@ def test_a_bad_context_is_refused_when_a_run_gives_it_as_a_dict() -> None:
 class Shared(StoreMemory):
     """A memory that gives everybody the same."""
 
-    def for_namespace(self, namespace: str) -> StoreMemory:
+    def for_namespace(self, namespace: str) -> Shared:
         return self
 
 
@@ -207,7 +207,7 @@ class Plain:
 
 
 def test_a_memory_that_gives_another_namespace_is_refused() -> None:
-    with pytest.raises(StoreError, match=r"for_namespace\('a'\) gave StoreMemory.*not that namespace's"):
+    with pytest.raises(StoreError, match=r"for_namespace\('a'\) gave Shared.*not that namespace's"):
         opened_for(Shared(InMemoryStore()), "a")
 
 
@@ -223,10 +223,10 @@ def test_a_namespace_in_one_place_is_always_the_same_memory() -> None:
     tenant = memory.for_namespace("a")
 
     assert isinstance(tenant, MemoryStore)
-    assert memory.for_namespace("a") is tenant
-    assert tenant.for_namespace("default") is memory
-    assert tenant.for_namespace("b") is memory.for_namespace("b")
-    assert tenant.beside("code") is memory.for_namespace("a").beside("code")
+    assert memory.for_namespace("a") == tenant != memory
+    assert tenant.for_namespace("default") == memory != ChromaMemory()
+    assert tenant.for_namespace("b") == memory.for_namespace("b")
+    assert tenant.beside("code") == memory.for_namespace("a").beside("code") != tenant
 
 
 @pytest.mark.parametrize("place", [ChromaMemory, lambda: StoreMemory(InMemoryStore())], ids=["chroma", "store"])
@@ -238,10 +238,9 @@ async def test_a_tenant_that_is_called_like_what_another_keeps_beside_does_not_s
 
 
 async def test_very_many_tenants_in_a_folder_are_not_all_kept_open(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("langgraph_scrum_master.memory.chroma.MOST_OTHERS", 2)
+    monkeypatch.setattr("langgraph_scrum_master.memory.store.MOST_SHELVES", 2)
     memory = await filled(ChromaMemory(tmp_path))
 
-    first, again = memory.for_namespace(TENANTS[0]), memory.for_namespace(TENANTS[0])
-
-    assert first is again
-    assert [result.content for result in await first.search_similar(QUESTION)] == [a_secret(TENANTS[0])]
+    for tenant in (*TENANTS, *TENANTS):
+        found = await memory.for_namespace(tenant).search_similar(QUESTION)
+        assert [result.content for result in found] == [a_secret(tenant)]

@@ -10,28 +10,54 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-import chromadb
 import pytest
-from chromadb.config import Settings
 from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_scrum_master import ChromaMemory, MemoryStore, StoreMemory
-from langgraph_scrum_master.rank.embedders import embedder_for
-from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance
+from langgraph_scrum_master.memory.database import Database
+from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance, Opener
+from openers import INDEX, SCAN, in_folder, in_postgres, in_postgres_store, in_server
 
 _numbers = count()
 
 
 @contextmanager
-def failing_chroma(memory: MemoryStore) -> Iterator[None]:
-    """The ledger takes what is written, and Chroma does not."""
-    assert isinstance(memory, ChromaMemory)
-    collection: Any = memory._chroma.of("memory")
+def full_database(memory: MemoryStore) -> Iterator[None]:
+    """The database fails at the sixteenth of thirty records."""
+    kept: Any = memory
+    database: Database = kept._backend.store.database
+    fails, works = FAULTS[type(database).__name__]
+    with database.transaction() as statements:
+        statements.execute(fails)
+    yield
+    with database.transaction() as statements:
+        statements.execute(works)
+
+
+FAULTS = {
+    "SqliteDatabase": (
+        "CREATE TRIGGER fault BEFORE INSERT ON records WHEN NEW.key = 'w15' "
+        "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+        "DROP TRIGGER fault",
+    ),
+    "PostgresDatabase": (
+        "ALTER TABLE records ADD CONSTRAINT fault CHECK (key <> 'w15')",
+        "ALTER TABLE records DROP CONSTRAINT fault",
+    ),
+}
+
+
+@contextmanager
+def failing_server(memory: MemoryStore) -> Iterator[None]:
+    """The server takes nothing, as one that is gone."""
+    kept: Any = memory
+    collection = kept._backend._collection("memory")
     works = collection.upsert
 
     def fails(**_: Any) -> None:
@@ -46,10 +72,10 @@ def failing_chroma(memory: MemoryStore) -> Iterator[None]:
 def failing_store(memory: MemoryStore) -> Iterator[None]:
     """The store takes half of what is written."""
     kept: Any = memory
-    works = kept._store
-    kept._store = HalfStore(works)
+    works = kept._backend.store
+    kept._backend.store = HalfStore(works)
     yield
-    kept._store = works
+    kept._backend.store = works
 
 
 class HalfStore(BaseStore):
@@ -69,10 +95,13 @@ class HalfStore(BaseStore):
 
 class TestFolder(MemoryConformance):
     def open(self, namespace: str) -> MemoryStore:
-        return ChromaMemory(self.folder / "memory", namespace=namespace)
+        return in_folder(self.folder / "memory", namespace)
+
+    def elsewhere(self) -> Opener:
+        return partial(in_folder, self.folder / "memory")
 
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None]:
-        return failing_chroma(memory)
+        return full_database(memory)
 
 
 class TestInProcess(MemoryConformance):
@@ -84,7 +113,7 @@ class TestInProcess(MemoryConformance):
         return self.kept.setdefault(namespace, ChromaMemory(namespace=namespace))
 
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None]:
-        return failing_chroma(memory)
+        return full_database(memory)
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +147,16 @@ def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 class TestServer(MemoryConformance):
     @pytest.fixture(autouse=True)
     def _connected(self, chroma_server: int) -> None:
-        self.client = chromadb.HttpClient("127.0.0.1", chroma_server, settings=Settings(anonymized_telemetry=False))
-        self.own = next(_numbers)
+        self.port, self.own = chroma_server, next(_numbers)
 
     def open(self, namespace: str) -> MemoryStore:
-        return ChromaMemory(client=self.client, namespace=f"{self.own} {namespace}")
+        return in_server(self.port, self.own, namespace)
+
+    def elsewhere(self) -> Opener:
+        return partial(in_server, self.port, self.own)
 
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None]:
-        return failing_chroma(memory)
+        return failing_server(memory)
 
     def test_what_another_client_writes_changes_and_forgets_is_followed(self) -> None:
         one, other = self._filled("a"), self.open("a")
@@ -166,13 +197,6 @@ class OfStore(MemoryConformance):
         return failing_store(memory)
 
 
-def embedded(texts: list[str]) -> list[list[float]]:
-    return [[float(number) for number in vector] for vector in embedder_for("static").embed_documents(texts)]
-
-
-INDEX: Any = {"dims": len(embedded(["x"])[0]), "embed": embedded, "fields": ["content"]}
-
-
 class TestInMemoryStore(OfStore):
     store = InMemoryStore()
 
@@ -181,20 +205,37 @@ class TestInMemoryStoreWithVectors(OfStore):
     store = InMemoryStore(index=INDEX)
 
 
+@pytest.mark.slow
+class TestPostgres(MemoryConformance):
+    @pytest.fixture(autouse=True)
+    def _connected(self, postgres_uri: str) -> None:
+        self.uri, self.own = postgres_uri, next(_numbers)
+
+    def open(self, namespace: str) -> MemoryStore:
+        return in_postgres(self.uri, self.own, namespace)
+
+    def elsewhere(self) -> Opener:
+        return partial(in_postgres, self.uri, self.own)
+
+    def broken(self, memory: MemoryStore) -> AbstractContextManager[None]:
+        return full_database(memory)
+
+
 @pytest.fixture(scope="module")
 def postgres(postgres_uri: str) -> Iterator[BaseStore]:
     """A store in a PostgreSQL of our own, with pgvector."""
     from langgraph.store.postgres import PostgresStore
 
-    # So that the index looks on until it has found enough of the namespace that is asked for, and widely enough.
-    scan = "&options=-c%20hnsw.iterative_scan%3Drelaxed_order%20-c%20hnsw.ef_search%3D400"
-    with PostgresStore.from_conn_string(postgres_uri + scan, index=INDEX) as store:
+    with PostgresStore.from_conn_string(postgres_uri + SCAN, index=INDEX) as store:
         store.setup()
         yield store
 
 
 @pytest.mark.slow
-class TestPostgres(OfStore):
+class TestPostgresStore(OfStore):
     @pytest.fixture(autouse=True)
-    def _connected(self, postgres: BaseStore) -> None:
-        self.store = postgres
+    def _connected(self, postgres: BaseStore, postgres_uri: str) -> None:
+        self.store, self.uri = postgres, postgres_uri
+
+    def elsewhere(self) -> Opener:
+        return partial(in_postgres_store, self.uri, self.own)

@@ -18,7 +18,7 @@ from langgraph_scrum_master.index import IndexReport, index_values
 from langgraph_scrum_master.index.values import clusters
 from langgraph_scrum_master.learned import AXES, experiences_on
 from langgraph_scrum_master.memories import MemoryResult
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.testing import ScriptedChatModel
 
 SILENT = {"surprise": "needs 20 resolved experiences, has 8"}

@@ -119,6 +119,9 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.langgraph_store import (
         StoreMemory as StoreMemory,
     )
+    from langgraph_scrum_master.memory.postgres import (
+        PostgresMemory as PostgresMemory,
+    )
     from langgraph_scrum_master.memory.searcher import (
         Searcher as Searcher,
     )
@@ -301,6 +304,7 @@ _HOMES = {
     ),
     "memory.chroma": ("ChromaMemory",),
     "memory.langgraph_store": ("StoreMemory",),
+    "memory.postgres": ("PostgresMemory",),
     "memory.searcher": ("Searcher",),
     "middleware": ("PromptMiddleware", "ScrumMasterMiddleware"),
     "model": (

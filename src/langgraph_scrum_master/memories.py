@@ -11,10 +11,21 @@ from typing import Any, NamedTuple
 from langgraph_scrum_master.codec import Plain
 from langgraph_scrum_master.model import clamp, digest, freeze, instant, utc_now
 
+FILE = "memory.sqlite3"
+"""The file in a memory's folder."""
+
+EARLIER = "ledger-*.sqlite3"
+"""The files of an earlier layout, which is converted when it is opened."""
+
 
 def is_memory(folder: Path) -> bool:
     """Whether a memory is kept in the folder: to find out by opening it would make one."""
-    return folder.is_dir() and any(folder.glob("*.sqlite3"))
+    return (folder / FILE).is_file() or is_earlier(folder)
+
+
+def is_earlier(folder: Path) -> bool:
+    """Whether files of the earlier layout are in the folder."""
+    return any(folder.glob(EARLIER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

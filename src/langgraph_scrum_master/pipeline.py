@@ -39,7 +39,7 @@ from langgraph_scrum_master.record.facts import facts, keep, log, measure, outco
 from langgraph_scrum_master.record.redacted import redacted, redacted_snapshot
 from langgraph_scrum_master.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.shapes import unwrapped
-from langgraph_scrum_master.state import records
+from langgraph_scrum_master.state import FIGURES_KEY, records
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -119,7 +119,9 @@ class Pipeline:
             if self.detectors != DETECTORS or self.config.assumptions or waits(state):
                 return None
             seen = glance(state, self.watcher, self.clock() if running else None)
-            return state_update(state, seen, None) if seen is not None else None
+            if seen is None:
+                return None
+            return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
         # The sighting meets it again, and tells.
         except Exception:
             return None

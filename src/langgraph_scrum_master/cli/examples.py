@@ -40,7 +40,7 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "memory": {
         "memory load decisions.jsonl": "",
         "memory search 'Which queue do refunds go to?'": "what an agent would be given",
-        "memory check --repair": "",
+        "memory check": "",
     },
     "memory load": {
         "memory load decisions.jsonl": "",
@@ -52,7 +52,16 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     },
     "memory check": {
         "memory check": "",
-        "memory check --memory .scrum-master/memory --repair": "fill Chroma again where it is wrong",
+        "memory check --memory .scrum-master/memory --rebuild": "make again what is derived from the records",
+    },
+    "memory stats": {"memory stats": "", "memory stats --all --json": "of all namespaces, for a program"},
+    "memory backup": {"memory backup memory-2026-03-02.sqlite3": "also while it is in use"},
+    "memory export": {"memory export memories.jsonl": "", "memory export --namespace shop | gzip > shop.gz": ""},
+    "memory import": {"memory import memories.jsonl": "", "memory import memories.jsonl --memory copy": ""},
+    "memory forget": {
+        "memory forget limit queue": "by their keys",
+        "memory forget --before 2025-01-01": "what is older",
+        "memory forget --session s-42": "what belongs to a session",
     },
     "index": {"index code .": "", "index commits .": "", "index docs docs/": "", "index values": ""},
     "index code": {

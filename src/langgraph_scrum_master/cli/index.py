@@ -167,7 +167,7 @@ def premortem(
     _show(asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens)), as_json)
 
 
-def _assembler(folder: Path, namespace: str, embedder: str) -> ContextAssembler:
+def _assembler(folder: str, namespace: str, embedder: str) -> ContextAssembler:
     from langgraph_scrum_master.doors.context_assembler import ContextAssembler
     from langgraph_scrum_master.memory.searcher import Searcher
 

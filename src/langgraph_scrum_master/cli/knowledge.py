@@ -76,7 +76,7 @@ def search(
         typer.echo("\n\n".join(chunk.formatted for chunk in found) or "Nothing serves that query.")
 
 
-def _base(folder: Path, namespace: str, embedder: str, new: bool = False) -> KnowledgeBase:
+def _base(folder: str, namespace: str, embedder: str, new: bool = False) -> KnowledgeBase:
     from langgraph_scrum_master.knowledge import KnowledgeBase
 
     return KnowledgeBase(opened(folder, namespace, embedder, new=new))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from langgraph_scrum_master.cli.logs import log_to_stderr
-from langgraph_scrum_master.cli.memory import Embedder, Folder, Namespace
+from langgraph_scrum_master.cli.memory import Embedder, Folder, Namespace, opened
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 
 
@@ -15,8 +15,5 @@ def mcp(folder: Folder, namespace: Namespace = "default", embedder: Embedder = "
         from langgraph_scrum_master.doors.mcp_server import mcp_server
     except ModuleNotFoundError as error:
         raise ConfigError(f"the server needs the extra 'mcp': {how_to_get('mcp')}") from error
-    from langgraph_scrum_master.memory.chroma import ChromaMemory
-
     log_to_stderr()
-    kept = ChromaMemory(folder, namespace=namespace, embedder=embedder)
-    mcp_server(kept, version("langgraph-scrum-master")).run()
+    mcp_server(opened(folder, namespace, embedder, new=True), version("langgraph-scrum-master")).run()

@@ -18,25 +18,27 @@ from rich.text import Text
 from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memories import is_memory
+from langgraph_scrum_master.model import instant
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.check import MemoryCheck
-    from langgraph_scrum_master.memory.chroma import ChromaMemory
+    from langgraph_scrum_master.memory.maintenance import MemoryCheck
+    from langgraph_scrum_master.memory.records import Record
+    from langgraph_scrum_master.memory.stored import StoredMemory
 
-memory = typer.Typer(no_args_is_help=True, help="Look after a memory's folder.")
+memory = typer.Typer(no_args_is_help=True, help="Look after a memory.")
 
 PLACE = Path(".scrum-master", "memory")
 """Where a project's memory is unless told otherwise."""
 
 Folder = Annotated[
-    Path,
+    str,
     typer.Option(
         "--memory",
         "-m",
-        metavar="FOLDER",
-        default_factory=lambda: PLACE,
+        metavar="PLACE",
+        default_factory=lambda: str(PLACE),
         show_default=False,
-        help=f"The memory; else {PLACE}.",
+        help=f"The memory: a folder, or a postgresql:// URL; else {PLACE}.",
     ),
 ]
 Namespace = Annotated[str, typer.Option(help="Whose memory.")]
@@ -44,53 +46,132 @@ Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: st
 Wanted = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_SHOWN = 5
 _STRONGEST = 3
 
 
 @memory.command()
 def check(
     folder: Folder,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Fill Chroma again from the ledger where it is wrong.")
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Make everything again that is derived from the records.")
     ] = False,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Say whether the memory, and each shelf beside it, finds what it keeps: code, commits, experiences and all else.
+    """Check the database, and that what is derived from records agrees with them, in the memory and all its shelves.
 
-    Exit code 1 if one does not, and was not repaired.
+    Exit code 1 if something is wrong and was not made right.
     """
-    found = asyncio.run(_checked(opened(folder, namespace, embedder), repair))
+    found = asyncio.run(opened(folder, namespace, embedder).check(rebuild=rebuild))
     if as_json:
-        shelves = {name: each.to_dict() for name, each in found.items() if name}
-        typer.echo(json.dumps({**found[""].to_dict(), "shelves": shelves}, indent=2))
+        typer.echo(json.dumps({**found.to_dict(), "records": found.records, "sound": found.sound}, indent=2))
     else:
-        for name, each in found.items():
-            for line in _told(each):
-                Console(markup=False, highlight=False).print(f"{name}: {line}" if name else line)
-    if any(not each.sound and not each.repaired for each in found.values()):
+        for line in _findings(found):
+            Console(markup=False, highlight=False).print(line)
+    if not found.sound:
         raise typer.Exit(1)
 
 
-async def _checked(memory: ChromaMemory, repair: bool) -> dict[str, MemoryCheck]:
-    """What is found in the memory, under no name, and on each shelf beside it."""
-    from langgraph_scrum_master.memory.records import SHELF
+@memory.command()
+def stats(
+    folder: Folder,
+    namespace: Namespace = "default",
+    everybody: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show how much the memory and each of its shelves hold."""
+    found = asyncio.run(opened(folder, namespace, "static").statistics(every_tenant=everybody))
+    if as_json:
+        typer.echo(json.dumps([each.to_dict() for each in found], indent=2))
+        return
+    table = folding("namespace", "shelf", "records", "of which", "embedder")
+    for each in found:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in each.by_kind.items())
+        table.add_row(Text(each.namespace), Text(each.shelf), f"{each.records:,}", kinds, each.embedder)
+    Console().print(table if found else "The memory is empty.")
 
-    found = {"": await memory.check(repair=repair)}
-    for name in await memory.shelves(_known_shelves()):
-        found[name.replace(SHELF, "/")] = await memory.beside(name).check(repair=repair)
-    return found
+
+@memory.command()
+def backup(
+    folder: Folder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    as_json: AsJson = False,
+) -> None:
+    """Copy the whole memory, of all namespaces, into one file, also while it is in use.
+
+    To restore it, put it into an empty folder as memory.sqlite3. For PostgreSQL use pg_dump.
+    """
+    asyncio.run(opened(folder, "default", "static").backup(file))
+    if as_json:
+        typer.echo(json.dumps({"memory": folder, "backup": str(file), "bytes": file.stat().st_size}))
+    else:
+        Console(markup=False, highlight=False).print(f"Wrote {file}.")
 
 
-def _known_shelves() -> list[str]:
-    from langgraph_scrum_master.learned import AXES, experiences_on
-    from langgraph_scrum_master.memory.records import SHELF
+@memory.command()
+def export(
+    folder: Folder,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE.jsonl]", help="Else standard output.")] = None,
+    namespace: Namespace = "default",
+) -> None:
+    """Write all records of a namespace, of all its shelves, as JSON lines that `memory import` reads."""
+    rows = opened(folder, namespace, "static").export()
+    lines = (json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
+    if file is None:
+        for line in lines:
+            typer.echo(line)
+        return
+    from langgraph_scrum_master.record.snapshots import write_text
 
-    indexed = [f"{name}{SHELF}index-{name}" for name in ("code", "commits", "values")]
-    kept = ["code", "commits", "values", "knowledge", "knowledge-documents", *map(experiences_on, AXES)]
-    return [*kept, *indexed, "index-documents"]
+    written = list(lines)
+    write_text(file, "".join(f"{line}\n" for line in written))
+    Console(markup=False, highlight=False).print(f"Wrote {len(written)} records to {file}.")
+
+
+@memory.command("import")
+def import_(
+    folder: Folder,
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="What `memory export` wrote.")],
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Store the records of a file that `memory export` wrote. A memory that is not there is made."""
+    rows = list(_exported(file))
+    with counting("Storing", quiet=as_json) as progress:
+        store = opened(folder, namespace, embedder, new=True)
+        asyncio.run(store.import_records(rows, lambda done: progress(done, len(rows))))
+    if as_json:
+        typer.echo(json.dumps({"stored": len(rows), "memory": folder}))
+    else:
+        Console(markup=False, highlight=False).print(f"Stored {len(rows)} records in {folder}.")
+
+
+@memory.command()
+def forget(
+    folder: Folder,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="Records by their keys.")] = None,
+    before: Annotated[
+        str | None, typer.Option(metavar="TIME", help="What was made before, as 2026-01-31 or with a time of day.")
+    ] = None,
+    session: Annotated[str | None, typer.Option(help="What belongs to this session.")] = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Remove records for good, by their keys, their age or their session."""
+    if not keys and before is None and session is None:
+        raise ConfigError("nothing to forget: give keys, --before or --session")
+    until = None if before is None else instant(before)
+    if until is not None and until <= 0:
+        raise ConfigError(f"--before must be a date such as 2026-01-31, got {before!r}")
+    store = opened(folder, namespace, embedder)
+    gone = asyncio.run(store.forget_where(keys or (), before=until, session=session))
+    if as_json:
+        typer.echo(json.dumps({"forgotten": gone, "memory": folder}))
+    else:
+        Console(markup=False, highlight=False).print(f"Forgot {gone} records.")
 
 
 @memory.command()
@@ -105,12 +186,12 @@ def load(
 
     A memory that is not there is made.
     """
-    rows = list(_rows(file))
+    rows = [_row(row, where) for row, where in _objects(file)]
     with counting("Keeping", quiet=as_json) as progress:
         store = opened(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
     if as_json:
-        typer.echo(json.dumps({"kept": len(rows), "memory": str(folder)}))
+        typer.echo(json.dumps({"kept": len(rows), "memory": folder}))
     else:
         Console().print(f"Kept {len(rows)} texts in {folder}.")
 
@@ -155,50 +236,68 @@ def wanted(query: str) -> str:
     return query
 
 
-def opened(folder: Path, namespace: str, embedder: str, new: bool = False) -> ChromaMemory:
-    """The memory of a folder; one that is not there is an error, unless it may be made."""
+def opened(place: str, namespace: str, embedder: str, new: bool = False) -> StoredMemory:
+    """The memory in a folder or a PostgreSQL database; a folder without one is an error, unless it may be made."""
+    if place.startswith(("postgresql://", "postgres://")):
+        from langgraph_scrum_master.memory.postgres import PostgresMemory
+
+        return PostgresMemory(place, namespace=namespace, embedder=embedder)
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
+    folder = Path(place)
     if not new and not is_memory(folder):
-        raise DecodeError(f"there is no memory in {str(folder)!r}: fill one, or give its folder with --memory")
+        raise DecodeError(f"there is no memory in {place!r}: fill one, or give its folder with --memory")
     if folder.exists() and not folder.is_dir():
-        raise DecodeError(f"{str(folder)!r} is no folder: give one with --memory")
+        raise DecodeError(f"{place!r} is no folder: give one with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 
-def _told(found: MemoryCheck) -> Iterator[str]:
+def _findings(found: MemoryCheck) -> Iterator[str]:
+    yield from found.problems
+    for shelf in found.shelves:
+        for problem in shelf.problems:
+            yield f"{shelf.shelf}: {problem}" if shelf.shelf else problem
+    if found.rebuilt:
+        yield "Everything that is derived from the records was made again."
     if found.sound:
-        yield f"Sound: {found.records} records, all where they belong, and found."
-        return
-    for keys, what in (
-        (found.missing, "are not in Chroma"),
-        (found.strangers, "are only in Chroma"),
-        (found.unfound, "are not found by their own vector"),
-    ):
-        if keys:
-            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-            yield f"{len(keys)} of {found.records} records {what}: {', '.join(keys[:_SHOWN])}{more}"
-    if found.repaired:
-        yield f"Repaired: Chroma was filled again with {found.repaired} records."
-    elif not found.sound:
-        yield "Run it again with --repair to fill Chroma from the ledger."
+        yield f"Sound: {found.records} records in {len(found.shelves)} shelves."
+    elif not found.rebuilt and not found.problems:
+        yield "Run it again with --rebuild to make everything again that is derived from the records."
 
 
-def _rows(file: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _exported(file: Path) -> Iterator[tuple[str, Record]]:
+    from langgraph_scrum_master.memory.maintenance import KINDS
+    from langgraph_scrum_master.memory.records import Record
+
+    for row, where in _objects(file):
+        key, content, metadata = _row(row, where)
+        kind, shelf = row.get("kind", "memory"), row.get("shelf", "")
+        if kind not in KINDS:
+            raise DecodeError(f"{where}: 'kind' must be among {KINDS}, got {kind!r}")
+        if not isinstance(shelf, str):
+            raise DecodeError(f"{where}: 'shelf' must be a text, got {shelf!r}")
+        yield shelf, Record(kind=kind, key=key, text=content, data=metadata)
+
+
+def _objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
     from langgraph_scrum_master.record.files import read_text
 
     for number, line in enumerate(read_text(file).split("\n"), 1):
-        if line.strip():
-            yield _row(line, f"{file}:{number}")
+        if not line.strip():
+            continue
+        where = f"{file}:{number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DecodeError(f"{where} is not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {line:.80}")
+        yield row, where
 
 
-def _row(line: str, where: str) -> tuple[str, str, dict[str, Any]]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise DecodeError(f"{where} is not JSON: {error}") from error
-    if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("content"), str):
-        raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {line:.80}")
+def _row(row: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
+    if not isinstance(row.get("key"), str) or not isinstance(row.get("content"), str):
+        raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {json.dumps(row):.80}")
     metadata = row.get("metadata", {})
     if not isinstance(metadata, dict):
         raise DecodeError(f"{where}: 'metadata' must be an object, got {metadata!r:.80}")

@@ -26,7 +26,7 @@ from langgraph_scrum_master.learned import (
     Strategy,
     noted,
 )
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.memory.searcher import Searcher
 from langgraph_scrum_master.render.framed import enclosed
 from langgraph_scrum_master.render.learned import aspect_item, code_item, commit_item, memory_item, value_item

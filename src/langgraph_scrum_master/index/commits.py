@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, note, store_changed
+from langgraph_scrum_master.index.files import INDEX, IndexReport, Progress, Shelf, store_changed
 from langgraph_scrum_master.learned import Commit
 
 BATCH = 500
@@ -39,9 +39,7 @@ class History(NamedTuple):
 async def index_commits(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
     """Keep the commits of a repository in the memory's commits, but for merges; only what is new is read."""
     shelf = memory.beside("commits")
-    book = shelf.beside("index-commits")
-    noted = (await book.get_many([_HEAD])).get(_HEAD)
-    facts = noted.metadata if noted else {}
+    facts = (await shelf.notes(INDEX, [_HEAD])).get(_HEAD, {})
     last, kept = str(facts.get("sha", "")), int(facts.get("count", 0))
     history = await off_loop(history_since, Path(root), last, bool(facts.get("shallow")))
     gone = history.gone or (await _strangers(shelf, history.new) if last and history.whole else ())
@@ -53,11 +51,15 @@ async def index_commits(memory: Shelf, root: str | Path, progress: Progress | No
         part = history.new[start : start + BATCH]
         written += await store_changed(shelf, [commit.kept() for commit in part])
         # Oldest first: whatever was kept is not read again.
-        await book.store_many([note(_HEAD, sha=part[-1].sha, count=kept + written, shallow=history.shallow)])
+        await shelf.save_notes(
+            INDEX, {_HEAD: {"sha": part[-1].sha, "count": kept + written, "shallow": history.shallow}}
+        )
         if progress is not None:
             progress(start + len(part), len(history.new))
     if history.head != last:
-        await book.store_many([note(_HEAD, sha=history.head, count=kept + written, shallow=history.shallow)])
+        await shelf.save_notes(
+            INDEX, {_HEAD: {"sha": history.head, "count": kept + written, "shallow": history.shallow}}
+        )
     return IndexReport(written=written, removed=len(gone), unchanged=kept)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.codec import Plain, json_shapes
@@ -49,6 +49,14 @@ class Shelf(Protocol):
 
     async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
+        ...
+
+    async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """Notes beside the texts, which no search finds."""
+        ...
+
+    async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
+        """Write notes; those that are None are removed."""
         ...
 
     def beside(self, name: str) -> Shelf:
@@ -120,19 +128,15 @@ def _own(folder: str) -> bool:
 async def index_files(
     shelf: Shelf, root: Path, suffixes: Sequence[str], cut: Cut, name: str, progress: Progress | None = None
 ) -> IndexReport:
-    """Keep on the shelf what `cut` makes of the files, of changed ones only, and let go of what is gone.
+    """Store what `cut` makes of the files, of changed ones only, and remove what is gone.
 
-    Beside the shelf, under this name, it is noted what is about to be kept of each file, and that it was kept: an
-    indexing that was interrupted goes on where it was, and nothing is kept that could not be let go of.
+    In a book of this name it is noted what is about to be stored of each file, and that it was stored: an indexing that
+    was interrupted goes on where it was, and nothing is stored that could not be removed later.
     """
-    book = shelf.beside(f"index-{name}")
+    book = f"{INDEX} {name}"
     names = await off_loop(project_files, root, suffixes)
-    everything = await book.get_many([ALL])
-    earlier = set(everything[ALL].metadata["files"]) if ALL in everything else set()
-    gone = sorted(earlier - set(names))
-    notes = await book.get_many([*names, *gone])
-    if set(names) - earlier:
-        await book.store_many([note(ALL, files=sorted(earlier | set(names)))])
+    notes = await shelf.notes(book)
+    gone = sorted(set(notes) - set(names))
     written = removed = unchanged = 0
     skipped: dict[str, str] = {}
     waiting: list[_File] = []
@@ -151,12 +155,12 @@ async def index_files(
             progress(done, len(names))
     if gone:
         removed += (await _settled(shelf, book, [_File(path, "", []) for path in gone], notes))[1]
-        await book.forget(*gone)
-        await book.store_many([note(ALL, files=names)])
+        await shelf.save_notes(book, dict.fromkeys(gone))
     return IndexReport(written=written, removed=removed, unchanged=unchanged, skipped=skipped)
 
 
-ALL = "all files"
+INDEX = "index"
+"""The book in which indexers note what they have indexed."""
 
 
 class _File(NamedTuple):
@@ -167,12 +171,7 @@ class _File(NamedTuple):
     kept: list[Memory]
 
 
-def note(key: str, **facts: object) -> Memory:
-    """What an indexer writes down for the next time."""
-    return Memory(content=key, key=key, metadata=dict(facts))
-
-
-def _looked_at(root: Path, path: str, noted: MemoryResult | None, cut: Cut) -> _File | str | None:
+def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut) -> _File | str | None:
     """The file if it changed, None if it did not, or why it is left out."""
     file = root / path
     try:
@@ -182,7 +181,7 @@ def _looked_at(root: Path, path: str, noted: MemoryResult | None, cut: Cut) -> _
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     digest = blake2s(content, digest_size=16).hexdigest()
-    if noted is not None and noted.metadata.get("digest") == digest:
+    if noted is not None and noted.get("digest") == digest:
         return None
     if b"\0" in content[:8192]:
         return "binary"
@@ -197,19 +196,21 @@ def _looked_at(root: Path, path: str, noted: MemoryResult | None, cut: Cut) -> _
 
 
 async def _settled(
-    shelf: Shelf, book: Shelf, files: Sequence[_File], notes: Mapping[str, MemoryResult]
+    shelf: Shelf, book: str, files: Sequence[_File], notes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[int, int]:
     """Keep what the files hold instead of what they held; gives how many are new or changed, and gone."""
-    held = {path: set(noted.metadata["keys"]) for path, noted in notes.items()}
+    held = {path: set(noted["keys"]) for path, noted in notes.items()}
     keys = {file.path: {memory.key for memory in file.kept} for file in files}
     new = [path for path, each in keys.items() if each - held.get(path, set())]
-    await book.store_many([note(path, digest="", keys=sorted(keys[path] | held.get(path, set()))) for path in new])
+    await shelf.save_notes(
+        book, {path: {"digest": "", "keys": sorted(keys[path] | held.get(path, set()))} for path in new}
+    )
     written = await store_changed(shelf, [memory for file in files for memory in file.kept])
     gone = sorted({key for path, each in keys.items() for key in held.get(path, set()) - each})
     if gone:
         await shelf.forget(*gone)
-    await book.store_many(
-        [note(file.path, digest=file.digest, keys=sorted(keys[file.path])) for file in files if file.digest]
+    await shelf.save_notes(
+        book, {file.path: {"digest": file.digest, "keys": sorted(keys[file.path])} for file in files if file.digest}
     )
     return written, len(gone)
 

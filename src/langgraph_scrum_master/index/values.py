@@ -12,7 +12,7 @@ import numpy as np
 
 from langgraph_scrum_master.blocking import off_loop
 from langgraph_scrum_master.errors import ConfigError, how_to_get
-from langgraph_scrum_master.index.files import IndexReport, Progress, Shelf, note, store_changed
+from langgraph_scrum_master.index.files import INDEX, IndexReport, Progress, Shelf, store_changed
 from langgraph_scrum_master.learned import AXES, Axis, Experience, Value, experiences_on, readable
 from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.model import digest
@@ -76,9 +76,8 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     experiences as they are to each other. An axis with too few experiences is named among what was skipped.
     """
     shelf = memory.beside("values")
-    book = shelf.beside("index-values")
-    noted = (await book.get_many([_FOUND])).get(_FOUND)
-    earlier = set(noted.metadata["keys"]) if noted else set()
+    noted = (await shelf.notes(INDEX, [_FOUND])).get(_FOUND)
+    earlier = set(noted["keys"]) if noted else set()
     known = {
         value.id: value for value, _ in readable(Value.read, list((await shelf.get_many(sorted(earlier))).values()))
     }
@@ -95,12 +94,12 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     kept = {value.id: value.kept() for value in values}
     # Noted before: whatever is kept from here on can be let go of later.
     if kept.keys() - earlier:
-        await book.store_many([note(_FOUND, keys=sorted(earlier | kept.keys()))])
+        await shelf.save_notes(INDEX, {_FOUND: {"keys": sorted(earlier | kept.keys())}})
     written = await store_changed(shelf, list(kept.values()))
     gone = sorted(earlier - kept.keys())
     if gone:
         await shelf.forget(*gone)
-        await book.store_many([note(_FOUND, keys=sorted(kept))])
+        await shelf.save_notes(INDEX, {_FOUND: {"keys": sorted(kept)}})
     return IndexReport(written=written, removed=len(gone), unchanged=len(kept) - written, skipped=skipped)
 
 

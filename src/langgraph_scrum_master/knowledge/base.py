@@ -21,7 +21,11 @@ from langgraph_scrum_master.protocols import Clock, Opens, Reranker, TokenCounte
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.records import RecordMemory
+    from langgraph_scrum_master.memory.record_memory import RecordMemory
+
+
+DOCUMENTS = "documents"
+"""The book in which it is noted how many pieces each document has."""
 
 
 class KnowledgeBase:
@@ -40,7 +44,7 @@ class KnowledgeBase:
         clock: Clock = time.time,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        self._shelf, self._book = memory.beside("knowledge"), memory.beside("knowledge-documents")
+        self._shelf = memory.beside("knowledge")
         self._config = config or RAGConfig()
         self._reranker = reranker
         self._clock = clock
@@ -73,7 +77,7 @@ class KnowledgeBase:
             if pieces is None:
                 return False
             await self._shelf.forget(*(chunk_id(doc_id, i) for i in range(pieces)))
-            await self._book.forget(doc_id)
+            await self._shelf.save_notes(DOCUMENTS, {doc_id: None})
             return True
 
     async def retrieve(
@@ -123,14 +127,12 @@ class KnowledgeBase:
 
     async def _note(self, document: Document, pieces: int) -> None:
         about = {name: value for name, value in document.to_dict().items() if name not in ("text", "id")}
-        await self._book.store_many(
-            [Memory(content=document.title, key=document.id, metadata={"document": about, "pieces": pieces})]
-        )
+        await self._shelf.save_notes(DOCUMENTS, {document.id: {"document": about, "pieces": pieces}})
 
     async def _pieces_of(self, doc_id: str) -> int | None:
         """How many pieces of the document are kept, at most; None if it is not there."""
-        found = await self._book.get_many([doc_id])
-        return int(found[doc_id].metadata["pieces"]) if doc_id in found else None
+        found = await self._shelf.notes(DOCUMENTS, [doc_id])
+        return int(found[doc_id]["pieces"]) if doc_id in found else None
 
     def _one_writer(self) -> asyncio.Lock:
         """A document that is written by two at once would be a mixture of both."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.chroma import ChromaMemory
     from langgraph_scrum_master.memory.langgraph_store import StoreMemory
+    from langgraph_scrum_master.memory.postgres import PostgresMemory
 
-__all__ = ["ChromaMemory", "StoreMemory"]
+__all__ = ["ChromaMemory", "PostgresMemory", "StoreMemory"]
 
 _HOMES = {
     "ChromaMemory": "langgraph_scrum_master.memory.chroma",
+    "PostgresMemory": "langgraph_scrum_master.memory.postgres",
     "StoreMemory": "langgraph_scrum_master.memory.langgraph_store",
 }
 

@@ -1,17 +1,17 @@
-"""A query against ledgers and their vectors: the nearest by meaning and by words, ranked in all spaces."""
+"""A query against shelves: candidates by vectors and by words, ranked in all spaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from langgraph_scrum_master.memories import Match
-from langgraph_scrum_master.memory.ledger import Ledger, Row
+from langgraph_scrum_master.memory.database import Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
-from langgraph_scrum_master.memory.together import Together
+from langgraph_scrum_master.memory.shelf import Shelf
+from langgraph_scrum_master.memory.statistics import MergedStatistics
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.answers import NeedQuery, answers
 from langgraph_scrum_master.rank.asked import Around, Asked, Candidates
@@ -19,21 +19,11 @@ from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement,
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
 SUPPORTED = 12
-"""The best candidates at first sight, whose neighbours are looked at too."""
-
-Nearest: TypeAlias = Callable[[Kind, Any, int], list[tuple[int, float]]]
-"""The numbers of the records of a kind whose vectors are nearest, with their cosines."""
-
-
-class Book(NamedTuple):
-    """A ledger that is searched, and what finds the nearest of its vectors."""
-
-    ledger: Ledger
-    nearest: Nearest
+"""The best candidates at first sight, whose neighbours become candidates too."""
 
 
 def search(
-    books: Sequence[Book],
+    shelves: Sequence[Shelf],
     embedder: Embedder | None,
     kinds: Sequence[Kind],
     query: str,
@@ -41,18 +31,18 @@ def search(
     k: int | None,
     models: Mapping[str, Embedder],
 ) -> list[list[Ranked]]:
-    """The `k` records of these kinds in each book that serve the query best, best first; all candidates if it is None.
+    """The `k` records of these kinds in each shelf that serve the query best, best first; all candidates if it is None.
 
-    `models` stand in the place of the spaces they are given for. Without an embedder, what needs none answers.
+    The shelves are weighed as one corpus. `models` take the place of spaces. Without an embedder, words alone count.
     """
-    ledgers = [book.ledger for book in books if any(map(book.ledger.count, kinds))]
-    if not ledgers:
-        return [[] for _ in books]
-    asked = Asked(query, ledgers[0] if len(ledgers) == 1 else Together(ledgers), embedder, models=models)
-    found = [_candidates(book, asked, kinds, limit) for book in books]
+    filled = [shelf.statistics for shelf in shelves if any(map(shelf.count, kinds))]
+    if not filled:
+        return [[] for _ in shelves]
+    asked = Asked(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, models=models)
+    found = [_candidates(shelf, asked, kinds, limit) for shelf in shelves]
     if not any(found):
-        return [[] for _ in books]
-    agreed, candidates = _agreed([(book.ledger, rows) for book, rows in zip(books, found, strict=True)], asked, models)
+        return [[] for _ in shelves]
+    agreed, candidates = _agreed(list(zip(shelves, found, strict=True)), asked, models)
     total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
     ends = np.cumsum([len(rows) for rows in found]).tolist()
     orders = [
@@ -62,13 +52,13 @@ def search(
     every = [row for rows in found for row in rows]
     matches = iter(agreed.matches(total, [i for order in orders for i in order]))
     return [
-        _ranked(book.ledger, [every[i] for i in order], list(islice(matches, len(order))))
-        for book, order in zip(books, orders, strict=True)
+        _ranked(shelf, [every[i] for i in order], list(islice(matches, len(order))))
+        for shelf, order in zip(shelves, orders, strict=True)
     ]
 
 
 def search_answers(
-    book: Book,
+    shelf: Shelf,
     embedder: Embedder | None,
     kinds: Sequence[Kind],
     need: str,
@@ -78,67 +68,63 @@ def search_answers(
     models: Mapping[str, Embedder],
 ) -> list[Ranked]:
     """The `k` records of these kinds that most likely answer a need, in the light of what was said around it."""
-    ledger = book.ledger
-    if not any(map(ledger.count, kinds)):
+    if not any(map(shelf.count, kinds)):
         return []
-    needed = NeedQuery(need, around, ledger, embedder, models)
-    found = may_answer(book, needed, kinds, limit)
+    needed = NeedQuery(need, around, shelf.statistics, embedder, models)
+    found = may_answer(shelf, needed, kinds, limit)
     if not found:
         return []
     numbers = [row.id for row in found]
-    by_model = {space: ledger.modelled.vectors(numbers, space, model) for space, model in models.items()}
+    by_model = {space: shelf.model_vectors(numbers, space, model) for space, model in models.items()}
     candidates = Candidates([row.candidate for row in found], by_model)
     matches = answers(needed, candidates, with_models(models) if models else SPACES)
     best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -found[i].id))[:k]
-    return _ranked(ledger, [found[i] for i in best], [matches[i] for i in best])
+    return _ranked(shelf, [found[i] for i in best], [matches[i] for i in best])
 
 
-def may_answer(book: Book, needed: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
+def may_answer(shelf: Shelf, needed: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The records that are nearest to a need by itself, or with what was said around it."""
-    return list({row.id: row for asked in needed.both for row in _first_sight(book, asked, kinds, limit)[0]}.values())
-
-
-def _candidates(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
-    """The nearest by meaning and by words, and what stands around the best of them."""
-    rows, seen = _first_sight(book, asked, kinds, limit)
-    further = _around(book.ledger, sorted(rows, key=lambda row: -seen[row.id]))
-    return rows + book.ledger.rows(sorted(further - seen.keys()), list(kinds))
-
-
-def _first_sight(book: Book, asked: Asked, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
-    """The nearest by meaning and by words, and how near each is."""
-    ledger = book.ledger
-    present = {kind: count for kind in kinds if (count := ledger.count(kind))}
-    if not present:
-        return [], {}
-    seen = ledger.lexical(list(present), asked.features.terms, asked.term_weights, limit)
-    if asked.embedded:
-        ledger.refuse_other_lengths(asked.vector[None, :])
-    for kind, count in present.items() if asked.embedded else ():
-        for number, cosine in book.nearest(kind, asked.vector, min(limit, count)):
-            seen[number] = seen.get(number, 0.0) + cosine
-    return ledger.rows(sorted(seen), list(present)), seen
+    return list({row.id: row for asked in needed.both for row in _first_sight(shelf, asked, kinds, limit)[0]}.values())
 
 
 def compare(
-    ledger: Ledger, embedder: Embedder, query: str, rows: Sequence[Row], models: Mapping[str, Embedder]
+    shelf: Shelf, embedder: Embedder, query: str, rows: Sequence[Row], models: Mapping[str, Embedder]
 ) -> list[Ranked]:
     """These records in their order, each with how like the query it is by itself."""
     if not rows:
         return []
-    agreed, _ = _agreed([(ledger, rows)], Asked(query, ledger, embedder, models=models), models)
-    return _ranked(ledger, rows, agreed.matches(agreed.total, range(len(rows))))
+    agreed, _ = _agreed([(shelf, rows)], Asked(query, shelf.statistics, embedder, models=models), models)
+    return _ranked(shelf, rows, agreed.matches(agreed.total, range(len(rows))))
+
+
+def _candidates(shelf: Shelf, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
+    """The nearest by vectors and by words, and what stands around the best of them."""
+    rows, seen = _first_sight(shelf, asked, kinds, limit)
+    further = _around(shelf, sorted(rows, key=lambda row: -seen[row.id]))
+    return rows + shelf.rows(sorted(further - seen.keys()), list(kinds))
+
+
+def _first_sight(shelf: Shelf, asked: Asked, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
+    """The nearest by vectors and by words, and how near each is."""
+    present = {kind: count for kind in kinds if (count := shelf.count(kind))}
+    if not present:
+        return [], {}
+    seen = shelf.lexical(list(present), asked.features.terms, asked.term_weights, limit)
+    if asked.embedded:
+        shelf.check_dimensions(asked.vector)
+    for kind, count in present.items() if asked.embedded else ():
+        for number, cosine in shelf.nearest(kind, asked.vector, min(limit, count)):
+            seen[number] = seen.get(number, 0.0) + cosine
+    return shelf.rows(sorted(seen), list(present)), seen
 
 
 def _agreed(
-    found: Sequence[tuple[Ledger, Sequence[Row]]], asked: Asked, models: Mapping[str, Embedder]
+    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: Asked, models: Mapping[str, Embedder]
 ) -> tuple[Agreement, Candidates]:
-    """How the records of several ledgers agree with a query, compared all at once."""
-    filled = [(ledger, rows) for ledger, rows in found if rows]
+    """How the records of several shelves agree with a query, compared all at once."""
+    filled = [(shelf, rows) for shelf, rows in found if rows]
     by_model = {
-        space: np.concatenate(
-            [ledger.modelled.vectors([row.id for row in rows], space, model) for ledger, rows in filled]
-        )
+        space: np.concatenate([shelf.model_vectors([row.id for row in rows], space, model) for shelf, rows in filled])
         for space, model in models.items()
     }
     every = [row.candidate for _, rows in filled for row in rows]
@@ -148,14 +134,14 @@ def _agreed(
     return agreement(asked, candidates, spaces, [len(rows) for _, rows in filled]), candidates
 
 
-def _ranked(ledger: Ledger, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:
-    records = ledger.records([row.id for row in rows])
+def _ranked(shelf: Shelf, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:
+    records = shelf.records([row.id for row in rows])
     return [Ranked(records[row.id], match) for row, match in zip(rows, matches, strict=True) if row.id in records]
 
 
-def _around(ledger: Ledger, best: Sequence[Row]) -> set[int]:
+def _around(shelf: Shelf, best: Sequence[Row]) -> set[int]:
     """The records beside these in their sessions, and those that they refer to."""
     places = [row.candidate for row in best[:SUPPORTED] if row.candidate.session]
     beside = {(p.session, p.position + sign * off) for p in places for off, _ in NEIGHBOURS for sign in (-1, 1)}
     cited = Candidates([row.candidate for row in best[:CITING]]).references.flat if best else ()
-    return {*ledger.neighbours(sorted(beside)), *ledger.named(sorted({int(name) for name in cited}))}
+    return shelf.around(sorted(beside), sorted({int(name) for name in cited}))

@@ -23,7 +23,7 @@ from langgraph_scrum_master.learned import (
     refuse_bad,
 )
 from langgraph_scrum_master.memories import MemoryResult
-from langgraph_scrum_master.memory.records import RecordMemory
+from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")

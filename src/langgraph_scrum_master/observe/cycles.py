@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from langgraph_scrum_master.model import Cycle, Turn, instant
 from langgraph_scrum_master.observe.acts import Act, Outcome, is_failure
@@ -75,7 +76,10 @@ class Repetitions:
     @property
     def progress(self) -> bool:
         """Whether the team does not go in circles."""
-        return not self._acts or not self._circle()
+        # A circle ends in a repetition: most steps are done with here.
+        if not any(act.repeats is not None for act in islice(reversed(self._acts), 3)):
+            return True
+        return not self._circle()
 
     def cycles(self) -> tuple[Cycle, ...]:
         """The circle that the team is in, if it is in one."""

@@ -73,7 +73,7 @@ class Flagged:
 
 def output_keys(state: State) -> list[str]:
     """The keys in which agents leave their output; ours is not among them."""
-    return [key for key in state if str(key).endswith(OUTPUT) and key != OURS]
+    return [key for key in state if key.endswith(OUTPUT) and key != OURS]
 
 
 def state_flags(

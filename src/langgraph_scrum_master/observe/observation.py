@@ -22,6 +22,8 @@ TOLD = (
 )
 """The state's own keys that tell of the team."""
 
+_TOLD = frozenset(TOLD)
+
 SCRUM_MASTERS = ("sm", "scrum_master")
 """Names under which a scrum master is at turn itself: it is not the one that lacks context."""
 
@@ -70,7 +72,8 @@ def _at_turn(state: State) -> str:
 
 def _told(state: State) -> bool:
     """Whether the state's own keys tell of the team: most have none of those."""
-    return any(state.get(key) is not None for key in TOLD) or bool(output_keys(state))
+    # Asked at each step: one walk over the keys that are there.
+    return any(value is not None and key in _TOLD for key, value in state.items()) or bool(output_keys(state))
 
 
 def _observation(

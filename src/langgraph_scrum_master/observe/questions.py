@@ -92,6 +92,8 @@ class OpenQuestions:
     @property
     def pending(self) -> bool:
         """Whether a question is open, and is not doubtful unless such count."""
+        if not self.by_asker:
+            return False
         return any(asked.sure or self._doubtful for several in self.by_asker.values() for asked in several)
 
     def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:

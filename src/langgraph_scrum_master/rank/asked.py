@@ -11,7 +11,7 @@ import numpy as np
 
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.corpus import Corpus
+from langgraph_scrum_master.rank.corpus import Corpus, TokenWeights
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, of_sentences, static_model
 from langgraph_scrum_master.rank.features import (
     ALIAS,
@@ -346,10 +346,13 @@ def _remembered(text: str, embedder: Embedder) -> Array:
 _vectors: dict[tuple[int, str], tuple[Embedder, Array]] = {}
 
 
-def document_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
-    """A unit vector for each text, with its tokens weighted as they count now."""
+def document_vectors(
+    texts: Sequence[str], corpus: TokenWeights, embedder: Embedder, tokens: Sequence[Array] | None = None
+) -> Array:
+    """A unit vector for each text, with its tokens weighted as they count now (`tokens` of the static model)."""
     if isinstance(embedder, StaticEmbedder):
-        return np.stack([embedder.mean(ids, corpus.token_rarity(ids)) for ids in embedder.token_ids(texts)])
+        ids = embedder.token_ids(texts) if tokens is None else tokens
+        return np.stack([embedder.mean(each, corpus.token_rarity(each)) for each in ids])
     return unit_vectors(texts, embedder)
 
 
@@ -376,9 +379,11 @@ def _checked(make: Callable[[], object], count: int) -> Array:
     return units(vectors).astype("float32")
 
 
-def meaning_vectors(texts: Sequence[str], corpus: Corpus, embedder: Embedder) -> Array:
+def meaning_vectors(
+    texts: Sequence[str], corpus: TokenWeights, embedder: Embedder, tokens: Sequence[Array] | None = None
+) -> Array:
     """The same by the static model, which weighs rare tokens more, where there is one."""
-    return document_vectors(texts, corpus, static_model() or embedder)
+    return document_vectors(texts, corpus, static_model() or embedder, tokens)
 
 
 def units(vectors: Array) -> Array:

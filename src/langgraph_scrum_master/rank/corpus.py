@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Protocol
 
 import numpy as np
 
 from langgraph_scrum_master.rank.embedders import static_model
-from langgraph_scrum_master.rank.features import PLACES, Array, Features
+from langgraph_scrum_master.rank.features import PLACES, Array, Features, column, heads
 from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.text.terms import STOP_WORDS
 
@@ -17,7 +17,15 @@ PRIOR = 20
 """Texts in which no word is taken to stand but stop words, so that in a small memory each word still counts."""
 
 
-class Corpus(Protocol):
+class TokenWeights(Protocol):
+    """How much tokens of the static model count."""
+
+    def token_rarity(self, tokens: Array) -> Array:
+        """How much each of these tokens of the static model counts."""
+        ...
+
+
+class Corpus(TokenWeights, Protocol):
     """What ranking asks of the texts that are searched."""
 
     @property
@@ -37,10 +45,6 @@ class Corpus(Protocol):
 
     def term_rarity(self, terms: Array) -> Array:
         """How much each term counts."""
-        ...
-
-    def token_rarity(self, tokens: Array) -> Array:
-        """How much each of these tokens of the static model counts."""
         ...
 
     def gram_rarity(self, places: Array) -> Array:
@@ -89,6 +93,17 @@ class Tally:
         self.length += times * features.length
         self.tokens[features.tokens] += times
         self.grams += times * np.unpackbits(features.grams).astype("<i4")
+
+    def count_packed(self, packed: Sequence[bytes], times: int = 1) -> None:
+        """Add many texts by their packed features, or take them away."""
+        head = heads(packed)
+        self.size += times * len(packed)
+        self.length += times * int(column(packed, head, "counts").sum(dtype="int64"))
+        # Each token stands once in the features of a text.
+        counts = np.bincount(column(packed, head, "tokens"), minlength=len(self.tokens))[: len(self.tokens)]
+        self.tokens += (times * counts).astype("<i4")
+        filled = np.unpackbits(column(packed, head, "grams").reshape(len(packed), -1), axis=1)
+        self.grams += times * filled.sum(axis=0, dtype="<i4")
 
     def token_rarity(self, tokens: Array) -> Array:
         """How much each of these tokens of the static model counts."""

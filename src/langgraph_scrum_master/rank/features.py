@@ -145,13 +145,24 @@ def vocabulary(text: str) -> dict[int, str]:
     return {number(stem(word)): word for word in reversed(words(text[:LOOKED_AT]))}
 
 
-def features_of(
-    texts: Sequence[str], linked: Sequence[Sequence[str]] | None = None, keys: Sequence[str] | None = None
-) -> list[Features]:
-    """The features of each text; `linked` names what else each refers to, `keys` what each is kept under."""
-    shown = [text[:LOOKED_AT] for text in texts]
+def static_tokens(texts: Sequence[str]) -> list[Array]:
+    """The tokens of each text by the static model; none where there is no such model."""
     model = static_model()
-    tokens = model.token_ids(shown) if model else [np.zeros(0, "<u2")] * len(texts)
+    return model.token_ids(texts) if model else [np.zeros(0, "<u2")] * len(texts)
+
+
+def features_of(
+    texts: Sequence[str],
+    linked: Sequence[Sequence[str]] | None = None,
+    keys: Sequence[str] | None = None,
+    tokens: Sequence[Array] | None = None,
+) -> list[Features]:
+    """The features of each text.
+
+    `linked` names what else each refers to, `keys` what each is kept under, `tokens` are those of the static model.
+    """
+    shown = [text[:LOOKED_AT] for text in texts]
+    tokens = static_tokens(shown) if tokens is None else tokens
     return [
         _features(text, len(whole), ids, linked[i] if linked else (), keys[i] if keys else "")
         for i, (text, whole, ids) in enumerate(zip(shown, texts, tokens, strict=True))

@@ -10,16 +10,25 @@ Subclass it in a test file, and say how your store is opened:
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pytest
 
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memories import CodePattern, Decision, DecisionFilter
 from langgraph_scrum_master.protocols import MemoryStore, SessionMemory
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+
+Opener = Callable[[str], MemoryStore]
+"""Opens the store for a namespace."""
 
 Rows = list[tuple[str, str, dict[str, Any]]]
 
@@ -50,6 +59,10 @@ class MemoryConformance:
     def open(self, namespace: str) -> MemoryStore:
         """The store, empty at the start of each test; the same one again for the same namespace."""
         raise NotImplementedError("say how your store is opened")
+
+    def elsewhere(self) -> Opener | None:
+        """What opens the same store in another process, and can be pickled; None if it lives in this process alone."""
+        return None
 
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None] | None:
         """Makes writes fail half-way as long as it is entered; None if that cannot be done to your store."""
@@ -285,6 +298,48 @@ class MemoryConformance:
 
         assert [self.run(memory.search_similar(f"What is {word}?", k=1))[0].key for word in words] == words
 
+    def test_writers_in_several_threads_lose_nothing(self) -> None:
+        memory = self.open("a")
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(partial(_write, lambda _: memory, "a"), range(3)))
+
+        self._has_all_of_three_writers(memory)
+
+    def test_writers_in_several_processes_lose_nothing(self) -> None:
+        opener = self.elsewhere()
+        if opener is None:
+            pytest.skip("the store lives in one process")
+        memory = self.open("a")
+        with ProcessPoolExecutor(3, mp_context=multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(partial(_write, opener, "a"), range(3)))
+
+        self._has_all_of_three_writers(memory)
+
+    def test_what_was_acknowledged_is_there_after_the_writer_was_killed(self) -> None:
+        opener = self.elsewhere()
+        if opener is None:
+            pytest.skip("the store lives in one process")
+        spawned = multiprocessing.get_context("spawn")
+        ours, its = spawned.Pipe()
+        writer = spawned.Process(target=_write_for_ever, args=(opener, "a", its))
+        writer.start()
+        its.close()
+        kept = [ours.recv() for _ in range(12)]
+        writer.kill()
+        writer.join()
+        try:
+            while ours.poll():
+                kept.append(ours.recv())
+        except EOFError:
+            pass
+
+        memory = self.open("a")
+        self.run(memory.store_embedding("queue", QUEUE, {}))
+
+        found = {result.key for result in self.run(memory.search_similar("Which walrus sleeps?", k=10 * len(kept)))}
+        assert set(kept) <= found
+        assert self.run(memory.search_similar("To which queue do refunds go?"))[0].key == "queue"
+
     def test_nothing_holds_up_the_event_loop(self) -> None:
         memory = self._filled("a")
 
@@ -313,6 +368,16 @@ class MemoryConformance:
 
         assert self.run(memory.search_similar("To which queue do refunds go?", k=3))[0].key == "queue"
 
+    def _has_all_of_three_writers(self, memory: MemoryStore) -> None:
+        found = {result.key for result in self.run(memory.search_similar("Which zebra is striped?", k=200))}
+        assert found == {f"{writer}-{i}" for writer in range(3) for i in range(20) if i % 5 or not self._forgets}
+        asked = [self.run(memory.search_similar(f"What is zebra{writer}x19?", k=1)) for writer in range(3)]
+        assert [found[0].key for found in asked] == ["0-19", "1-19", "2-19"]
+
+    @property
+    def _forgets(self) -> bool:
+        return isinstance(self.open("a"), Forgets)
+
     def _filled(self, namespace: str) -> MemoryStore:
         memory = self.open(namespace)
         rows: Rows = [("limit", LIMIT, {}), ("queue", QUEUE, {"title": "Queue"}), ("colour", COLOUR, {})]
@@ -338,6 +403,31 @@ class Forgets(Protocol):
     async def forget(self, *keys: str) -> None:
         """Let go of records by their keys."""
         ...
+
+
+def _write(opener: Opener, namespace: str, writer: int) -> None:
+    """Write twenty records, one after the other, and forget every fifth again."""
+    memory = opener(namespace)
+
+    async def write() -> None:
+        for i in range(20):
+            key = f"{writer}-{i}"
+            await memory.store_embedding(key, f"The zebra{writer}x{i} is striped.", {"writer": writer})
+            if i % 5 == 0 and isinstance(memory, Forgets):
+                await memory.forget(key)
+
+    asyncio.run(write())
+
+
+def _write_for_ever(opener: Opener, namespace: str, acknowledged: Connection) -> None:
+    memory = opener(namespace)
+
+    async def write() -> None:
+        for i in range(1_000_000):
+            await memory.store_embedding(f"w{i}", f"The walrus number {i} sleeps.", {})
+            acknowledged.send(f"w{i}")
+
+    asyncio.run(write())
 
 
 async def _stored(memory: Any, rows: Rows) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -19,10 +19,13 @@ FIELDS = (
 )
 """Fields in which an agent's JSON carries what it asks for."""
 
+_WHO = r"(?:human|user|person|team|teammate|colleague|expert|customer)"
+_WHAT = r"(?:questions?|clarifications?|input|info|information|guidance|help|follow_?up_question)"
+# Tools that ask somebody, not those that look somebody up: `ask_user`, `get_user_input`, not `get_user_details`.
 _TOOL = re.compile(
-    r"(?:ask|request|get|query|prompt|consult|escalate_to|need)_?(?:for_)?(?:a_|the_)?"
-    r"(?:human|user|person|team|teammate|colleague|expert|customer|question|questions|clarification|clarifications"
-    r"|input|info|information|guidance|help|followup_question|follow_up_question)(?:_\w+)?|clarify|clarification|askuserquestion",
+    rf"(?:ask|prompt|consult)_?(?:for_)?(?:a_|the_)?(?:{_WHO}|{_WHAT})(?:_\w+)?"
+    rf"|(?:request|get|query|need)_(?:for_)?(?:a_|the_)?(?:{_WHO}_)?{_WHAT}(?:_from_\w+)?"
+    rf"|escalate_to_{_WHO}|clarify|clarification|askuserquestion",
     re.I,
 )
 _USERS = re.compile(r"user|human|customer|person", re.I)
@@ -30,6 +33,9 @@ _CALL = re.compile(
     r"\b(?P<name>(?:ask|request|query|prompt|consult)_\w+|clarify|AskUserQuestion)\s*\(\s*"
     r"(?:(?:question|query|prompt|message|text|need|about)s?\s*[=:]\s*)?(?P<quote>[\"'])(?P<asked>.{3,600}?)(?P=quote)",
     re.S,
+)
+_WRITTEN_CALL = re.compile(
+    r"\s*\[(?:tool(?:[ _-](?:call|use))?|call)[ :]+(?P<name>\w+)\]\s*(?P<asked>\S.*)", re.S | re.I
 )
 _OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
 _NOTHING = re.compile(r"\W*(?:none|null|nil|n/?a|no|nothing|false|no \w+|-|resolved|answered|done)?\W*", re.I)
@@ -68,6 +74,8 @@ def exact_asks(turn: Turn) -> tuple[Exact, ...]:
             )
             for call in _CALL.finditer(turn.text)
         ]
+    if turn.text.lstrip()[:1] == "[" and (call := _WRITTEN_CALL.match(turn.text)) and _TOOL.fullmatch(call["name"]):
+        found += _transcribed(call)
     if _OBJECT.match(turn.text):
         found += _written(turn.text)
     if not found and turn.marks.get("clarification_needed") and (said := turn.text.strip()):
@@ -75,15 +83,23 @@ def exact_asks(turn: Turn) -> tuple[Exact, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _called(call: ToolCall) -> Iterator[Exact]:
-    if not _TOOL.fullmatch(call.name):
-        return
-    arguments = json.loads(call.arguments)
+def _called(call: ToolCall) -> list[Exact]:
+    return _arguments(call.name, json.loads(call.arguments)) if _TOOL.fullmatch(call.name) else []
+
+
+def _arguments(name: str, arguments: object) -> list[Exact]:
+    """What a call of a tool that asks carries: its first argument that is known to hold a question, or any."""
     values = arguments if isinstance(arguments, Mapping) else {"": arguments}
-    named = [values[name] for name in _ARGUMENTS if values.get(name)]
-    for value in named[:1] or list(values.values())[:1]:
-        for asked in _texts(value):
-            yield Exact(asked, call.name, bool(_USERS.search(call.name)))
+    named = [values[each] for each in _ARGUMENTS if values.get(each)] or list(values.values())
+    return [Exact(asked, name, bool(_USERS.search(name))) for value in named[:1] for asked in _texts(value)]
+
+
+def _transcribed(call: re.Match[str]) -> list[Exact]:
+    """A call as transcripts write it: the tool's name in brackets, then its arguments, as JSON or as text."""
+    with suppress(ValueError, RecursionError):
+        return _arguments(call["name"], json.loads(call["asked"]))
+    asked, start = call["asked"].split("\n\n", 1)[0].strip(), call.start("asked")
+    return [Exact(asked, call["name"], bool(_USERS.search(call["name"])), start, start + len(asked))]
 
 
 def _written(text: str) -> list[Exact]:

@@ -1,0 +1,441 @@
+"""The record store in PostgreSQL with pgvector, for what outgrows one machine."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+from weakref import finalize
+
+from langgraph_scrum_master.errors import ConfigError, StoreError, how_to_get
+from langgraph_scrum_master.logs import logger
+from langgraph_scrum_master.memory.database import Database, Entry, Kept, ShelfRow, Statements
+from langgraph_scrum_master.memory.record_memory import check_namespace
+from langgraph_scrum_master.memory.records import SEARCHED, Kind
+from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
+from langgraph_scrum_master.memory.stored import StoredMemory
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.shapes import storable
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from langgraph_scrum_master.rank.features import Array
+
+SCHEMA = "scrum_master"
+"""The PostgreSQL schema that holds all tables."""
+
+VERSION = 1
+"""Of the tables. A database of a newer version is refused."""
+
+FEW = 2_000
+"""Vectors of a kind in a shelf up to which each is compared; of more, an HNSW index finds the nearest."""
+
+LOOKED_AT = 200
+"""How many vectors an HNSW search looks at (`hnsw.ef_search`)."""
+
+MOST_IDLE = 8
+"""Connections that are kept open."""
+
+_LOCK = 7_305_841
+"""The number of the advisory lock under which tables and indexes are made."""
+
+_TABLES = f"""
+CREATE EXTENSION IF NOT EXISTS vector;
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+CREATE TABLE {SCHEMA}.about(version integer NOT NULL);
+CREATE TABLE {SCHEMA}.shelves(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant text NOT NULL, name text NOT NULL,
+    embedder text NOT NULL DEFAULT '', dimensions integer NOT NULL DEFAULT 0, epoch bigint NOT NULL DEFAULT 0,
+    last bigint NOT NULL DEFAULT 0, pending integer NOT NULL DEFAULT 0, records bigint NOT NULL DEFAULT 0,
+    UNIQUE(tenant, name));
+CREATE TABLE {SCHEMA}.records(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shelf bigint NOT NULL, kind text NOT NULL, key text NOT NULL,
+    session text NOT NULL, position bigint NOT NULL, created double precision NOT NULL, agent text NOT NULL,
+    own bigint NOT NULL, alias bigint NOT NULL, features bytea NOT NULL, vector bytea NOT NULL, meaning bytea NOT NULL,
+    context bytea NOT NULL, links bytea NOT NULL DEFAULT '', text text NOT NULL, data text NOT NULL,
+    UNIQUE(shelf, kind, key)) WITH (toast_tuple_target = 8160);
+CREATE INDEX records_by_session ON {SCHEMA}.records(shelf, session, position) WHERE session != '';
+CREATE INDEX records_by_time ON {SCHEMA}.records(shelf, kind, created);
+CREATE INDEX records_by_agent ON {SCHEMA}.records(shelf, kind, agent, created) WHERE agent != '';
+CREATE INDEX records_by_name ON {SCHEMA}.records(shelf, own) WHERE own != 0;
+CREATE INDEX records_by_alias ON {SCHEMA}.records(shelf, alias);
+CREATE TABLE {SCHEMA}.postings(record bigint PRIMARY KEY, kind text NOT NULL, words bigint[] NOT NULL);
+CREATE INDEX postings_by_word ON {SCHEMA}.postings USING gin(words);
+CREATE TABLE {SCHEMA}.vectors(
+    record bigint PRIMARY KEY, shelf bigint NOT NULL, kind text NOT NULL, embedding halfvec NOT NULL);
+CREATE INDEX vectors_by_shelf ON {SCHEMA}.vectors(shelf, kind);
+CREATE TABLE {SCHEMA}.statistics(shelf bigint PRIMARY KEY, content bytea NOT NULL);
+CREATE TABLE {SCHEMA}.edges(shelf bigint NOT NULL, one bigint NOT NULL, other bigint NOT NULL, record bigint NOT NULL);
+CREATE INDEX edges_by_name ON {SCHEMA}.edges(shelf, one, record);
+CREATE INDEX edges_by_record ON {SCHEMA}.edges(shelf, record);
+CREATE TABLE {SCHEMA}.model_vectors(
+    shelf bigint NOT NULL, model text NOT NULL, record bigint NOT NULL, vector bytea NOT NULL,
+    PRIMARY KEY(shelf, model, record));
+CREATE TABLE {SCHEMA}.notes(
+    shelf bigint NOT NULL, book text NOT NULL, key text NOT NULL, value text NOT NULL, PRIMARY KEY(shelf, book, key));
+INSERT INTO {SCHEMA}.about VALUES ({VERSION});
+"""
+
+
+class PostgresMemory(StoredMemory):
+    """A `MemoryStore` in PostgreSQL with pgvector, in a schema of its own, for any number of processes and machines.
+
+    `conninfo` is a `postgresql://` URL, or what `psycopg.connect` takes. The tables are made when it is first used.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        *,
+        embedder: str | Embedder = "static",
+        namespace: str = "default",
+        spaces: Mapping[str, Embedder] | None = None,
+        most_records: int | None = None,
+    ) -> None:
+        check_namespace(namespace)
+        store = RecordStore(_place(conninfo), lambda: PostgresDatabase(conninfo), most_records=most_records)
+        super().__init__(StoreBackend(store, namespace, embedder=embedder, models=spaces))
+
+
+class PostgresStatements(Statements):
+    """The statements on one connection, which nobody else has meanwhile."""
+
+    def __init__(self, connection: Connection[Any], database: PostgresDatabase) -> None:
+        self._connection = connection
+        self._database = database
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        """All rows that a statement gives."""
+        cursor = self._connection.execute(_translated(query), [storable(value) for value in values])
+        return cursor.fetchall() if cursor.description else []
+
+    def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
+        """The statement for each of these."""
+        rows = [[storable(value) for value in row] for row in values]
+        if rows:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_translated(query), rows)
+
+    def among(
+        self, query: str, values: Sequence[Any], before: Sequence[Any] = (), after: Sequence[Any] = ()
+    ) -> list[Any]:
+        """The rows of a statement in which `{}` stands for being one of these values."""
+        if not values:
+            return []
+        return self.execute(query.format("= ANY(?)"), (*before, [storable(value) for value in values], *after))
+
+    def insert(self, shelf: int, entries: Sequence[Entry]) -> list[int]:
+        """Write the records, their postings and vectors."""
+        query = (
+            "INSERT INTO records(shelf, kind, key, session, position, created, agent, own, alias, features, vector, "
+            "meaning, context, text, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
+        )
+        rows = [[storable(value) for value in (shelf, *entry[:14])] for entry in entries]
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_translated(query), rows, returning=True)
+            ids = [int(result.fetchone()[0]) for result in cursor.results()]  # type: ignore[index]
+        numbered = list(zip(ids, entries, strict=True))
+        self.executemany(
+            "INSERT INTO postings(record, kind, words) VALUES (?, ?, ?)",
+            [
+                (i, entry.kind, _words(shelf, entry.terms, entry.facets))
+                for i, entry in numbered
+                if entry.kind in SEARCHED
+            ],
+        )
+        self._add_vectors(shelf, [(i, entry.kind, entry.vector) for i, entry in numbered if entry.vector])
+        return ids
+
+    def delete(self, shelf: int, gone: Sequence[Kept], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
+        """Remove the records, their postings and vectors."""
+        ids = [kept.id for kept in gone]
+        self.among("DELETE FROM records WHERE id {} AND shelf = ?", ids, after=(shelf,))
+        self.among("DELETE FROM postings WHERE record {}", ids)
+        self.among("DELETE FROM vectors WHERE record {} AND shelf = ?", ids, after=(shelf,))
+        self.among("DELETE FROM model_vectors WHERE shelf = ? AND record {}", ids, before=(shelf,))
+
+    def postings(self, shelf: int, terms: Sequence[int], kinds: Sequence[Kind] | None, limit: int) -> list[Array]:
+        """The ids of the newest records that have each term."""
+        import numpy as np
+
+        some = "" if kinds is None else "AND kind = ANY(?)"
+        found = self.execute(
+            "SELECT place, record FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted(word, place), LATERAL ("
+            f"SELECT record FROM postings WHERE words @> ARRAY[word] {some} ORDER BY record DESC LIMIT ?) AS newest",
+            (_words(shelf, terms, ()), *([list(kinds)] if kinds is not None else []), limit),
+        )
+        by_place: dict[int, list[int]] = {}
+        for place, record in found:
+            by_place.setdefault(place, []).append(record)
+        return [np.array(by_place.get(place, []), dtype="int64") for place in range(1, len(terms) + 1)]
+
+    def with_facets(self, shelf: int, kind: Kind, facets: Sequence[int], limit: int) -> list[int]:
+        """The ids of the newest records of a kind that have all of these facets."""
+        if not facets:
+            return self.ids(shelf, kind)[::-1][:limit]
+        query = "SELECT record FROM postings WHERE words @> ?::bigint[] AND kind = ? ORDER BY record DESC LIMIT ?"
+        return [record for (record,) in self.execute(query, (_words(shelf, (), facets), kind, limit))]
+
+    def nearest(self, shelf: ShelfRow, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
+        """The ids of the records whose vectors are nearest, with their cosines."""
+        wanted = f"[{','.join(f'{number:.6g}' for number in vector.tolist())}]"
+        # The shelf and the kind as literals, for the index is of them alone.
+        column = f"embedding::halfvec({len(vector)})"
+        order = column if self._database.has_index(self, shelf.id, kind) else "embedding"
+        found = self.execute(
+            f"SELECT record, 1 - ({column} <=> ?::halfvec({len(vector)})) FROM vectors "
+            f"WHERE shelf = {shelf.id} AND kind = '{kind}' "
+            f"ORDER BY {order} <=> ?::halfvec({len(vector)}) LIMIT ?",
+            (wanted, wanted, limit),
+        )
+        # A zero vector has no cosine with anything.
+        return [(record, cosine if cosine == cosine else 0.0) for record, cosine in found]
+
+    def index(self, shelf: int, kept: Sequence[Kept], facets: Sequence[Sequence[int]]) -> None:
+        """Make the postings and vectors of records that have none."""
+        from langgraph_scrum_master.rank.features import Features
+
+        self.executemany(
+            "INSERT INTO postings(record, kind, words) VALUES (?, ?, ?)",
+            [
+                (each.id, each.kind, _words(shelf, Features.unpack(each.features).terms.tolist(), own))
+                for each, own in zip(kept, facets, strict=True)
+            ],
+        )
+        self._add_vectors(shelf, [(each.id, each.kind, each.vector) for each in kept if each.vector])
+
+    def indexed(self, shelf: int) -> list[int]:
+        """The ids of all records that have postings."""
+        query = "SELECT record FROM postings JOIN records ON records.id = postings.record WHERE records.shelf = ?"
+        return [record for (record,) in self.execute(query, (shelf,))]
+
+    def clear_derived(self) -> None:
+        """Remove the postings, the vectors and the statistics of all shelves."""
+        self.execute("TRUNCATE postings, vectors, statistics")
+
+    def check_vectors(self, shelf: ShelfRow) -> list[str]:
+        """How the vectors differ from those of the records."""
+        query = (
+            "SELECT count(*) FROM records FULL JOIN vectors ON vectors.record = records.id "
+            "WHERE (records.shelf = ? OR vectors.shelf = ?) AND (records.id IS NULL OR vectors.record IS NULL) "
+            "AND records.kind IS DISTINCT FROM 'relationship'"
+        )
+        (wrong,) = self.one(query, (shelf.id, shelf.id))
+        return [f"{wrong} vectors differ from those of their records"] if wrong else []
+
+    def pack(self, shelf: ShelfRow) -> None:
+        """Have an index made of vectors that are many, in the background."""
+        for kind, count in self.kinds(shelf.id).items():
+            if kind in SEARCHED and count > FEW:
+                self._database.want_index(shelf.id, kind, shelf.dimensions)
+
+    def _add_vectors(self, shelf: int, rows: Sequence[tuple[int, Kind, bytes]]) -> None:
+        import numpy as np
+
+        self.executemany(
+            "INSERT INTO vectors(record, shelf, kind, embedding) VALUES (?, ?, ?, ?::halfvec)",
+            [(i, shelf, kind, str(np.frombuffer(vector, "<f2").tolist())) for i, kind, vector in rows],
+        )
+
+
+class PostgresDatabase(Database):
+    """Connections to one database: each use has one of its own, and idle ones are kept."""
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = conninfo
+        self._idle: list[Connection[Any]] = []
+        self._inherited: list[Connection[Any]] = []
+        """Connections of the parent of a forked process."""
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        # Whoever drops a memory need not close it.
+        finalize(self, _close_all, self._idle).atexit = False
+        self._prepared = False
+        self._indexes: set[tuple[int, str]] = set()
+        self._wanted: set[tuple[int, str]] = set()
+
+    @property
+    def name(self) -> str:
+        """Where it is, without a password."""
+        return _place(self._conninfo)
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgresStatements]:
+        """The statements, for reading what is committed."""
+        with self._connection() as connection:
+            yield PostgresStatements(connection, self)
+
+    @contextmanager
+    def writing(self, tenant: str, name: str, *, wait: bool = True) -> Iterator[tuple[PostgresStatements, ShelfRow]]:
+        """The statements in a transaction in which nobody else writes to the shelf."""
+        with self._connection() as connection, connection.transaction():
+            statements = PostgresStatements(connection, self)
+            statements.execute(
+                "INSERT INTO shelves(tenant, name) VALUES (?, ?) ON CONFLICT (tenant, name) DO NOTHING", (tenant, name)
+            )
+            # So that the ids of a shelf's records are committed in ascending order.
+            lock = "FOR UPDATE" if wait else "FOR UPDATE NOWAIT"
+            statements.execute(f"SELECT 1 FROM shelves WHERE tenant = ? AND name = ? {lock}", (tenant, name))
+            shelf = statements.shelf(tenant, name)
+            if shelf is None:
+                raise StoreError(f"{self.name} does not keep the shelf {name!r} of {tenant!r}")
+            yield statements, shelf
+
+    @contextmanager
+    def transaction(self) -> Iterator[PostgresStatements]:
+        """The statements in a transaction in which nobody else writes."""
+        with self._connection() as connection, connection.transaction():
+            connection.execute("LOCK TABLE shelves IN EXCLUSIVE MODE")
+            yield PostgresStatements(connection, self)
+
+    def version(self) -> object:
+        """Always another value: the server is asked whether a shelf has changed."""
+        return object()
+
+    def close(self) -> None:
+        """Close all connections that are idle."""
+        with self._lock:
+            _close_all(self._idle)
+
+    def has_index(self, statements: PostgresStatements, shelf: int, kind: str) -> bool:
+        """Whether there is an HNSW index of a kind in a shelf."""
+        if (shelf, kind) not in self._indexes:
+            found = statements.one(
+                "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relname = ? AND indisvalid",
+                (_index(shelf, kind),),
+            )
+            if not found:
+                return False
+            self._indexes.add((shelf, kind))
+        return True
+
+    def want_index(self, shelf: int, kind: str, dimensions: int) -> None:
+        """Make an HNSW index in the background, unless that is under way: until then each vector is compared."""
+        with self._lock:
+            if (shelf, kind) in self._wanted:
+                return
+            self._wanted.add((shelf, kind))
+        work = threading.Thread(
+            target=self._make_index, args=(shelf, kind, dimensions), name="scrum-master-index", daemon=True
+        )
+        work.start()
+
+    def _make_index(self, shelf: int, kind: str, dimensions: int) -> None:
+        name = _index(shelf, kind)
+        try:
+            with self._connection() as connection:
+                taken = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, shelf % 2**31)).fetchone()
+                if not taken or not taken[0]:
+                    return
+                try:
+                    statements = PostgresStatements(connection, self)
+                    if not self.has_index(statements, shelf, kind):
+                        # What an interrupted making has left is of no use.
+                        connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{name}".encode())
+                        connection.execute(
+                            f"CREATE INDEX CONCURRENTLY {name} ON {SCHEMA}.vectors "
+                            f"USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "
+                            f"WHERE shelf = {shelf} AND kind = '{kind}'".encode()
+                        )
+                finally:
+                    connection.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, shelf % 2**31))
+        # Searches go on without it.
+        except Exception as error:
+            logger.warning("memory.index_failed", index=name, error=f"{type(error).__name__}: {error}")
+        finally:
+            with self._lock:
+                self._wanted.discard((shelf, kind))
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection[Any]]:
+        connection = self._taken()
+        try:
+            yield connection
+        finally:
+            with self._lock:
+                usable = not connection.closed and not connection.broken and self._process == os.getpid()
+                kept = usable and len(self._idle) < MOST_IDLE
+                if kept:
+                    self._idle.append(connection)
+            if not kept:
+                with suppress(Exception):
+                    connection.close()
+
+    def _taken(self) -> Connection[Any]:
+        with self._lock:
+            # A forked process must not use its parent's connections.
+            if self._process != os.getpid():
+                self._inherited.extend(self._idle)
+                self._idle.clear()
+                self._process = os.getpid()
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None and not connection.closed and not connection.broken:
+            return connection
+        connection = _connected(self._conninfo)
+        with self._lock:
+            if not self._prepared:
+                _prepare(connection, self.name)
+                self._prepared = True
+        connection.execute(f"SET search_path TO {SCHEMA}, public".encode())
+        connection.execute(f"SET hnsw.ef_search = {LOOKED_AT}".encode())
+        return connection
+
+
+def _close_all(connections: list[Connection[Any]]) -> None:
+    while connections:
+        with suppress(Exception):
+            connections.pop().close()
+
+
+def _connected(conninfo: str) -> Connection[Any]:
+    try:
+        import psycopg
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"PostgresMemory needs the extra 'postgres': {how_to_get('postgres')}") from error
+    return psycopg.connect(conninfo, autocommit=True)
+
+
+def _prepare(connection: Connection[Any], place: str) -> None:
+    """Make the tables if they are not there; several processes may do so at once."""
+    connection.execute("SELECT pg_advisory_lock(%s, 0)", (_LOCK,))
+    try:
+        there = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.about",)).fetchone()
+        if there is None or there[0] is None:
+            with connection.transaction():
+                connection.execute(_TABLES.encode())
+        found = connection.execute(f"SELECT version FROM {SCHEMA}.about".encode()).fetchone()
+        if found is None or found[0] > VERSION:
+            raise StoreError(
+                f"the memory {place!r} was written by a newer version of this package (tables {found and found[0]}, "
+                f"this one knows {VERSION}): upgrade langgraph-scrum-master to open it"
+            )
+    finally:
+        connection.execute("SELECT pg_advisory_unlock(%s, 0)", (_LOCK,))
+
+
+def _place(conninfo: str) -> str:
+    """Where a database is, without what must not be told."""
+    try:
+        from psycopg.conninfo import conninfo_to_dict
+
+        told = conninfo_to_dict(conninfo)
+    # Whatever is wrong with it is an error when it is used.
+    except Exception:
+        return "PostgreSQL"
+    return f"PostgreSQL {told.get('dbname') or ''} at {told.get('host') or 'localhost'}".replace("  ", " ")
+
+
+def _index(shelf: int, kind: str) -> str:
+    return f"vectors_{shelf}_{kind}"
+
+
+def _words(shelf: int, terms: Sequence[int], facets: Sequence[int]) -> list[int]:
+    """Terms and facets as numbers that no other shelf has."""
+    return [shelf << 33 | term for term in terms] + [shelf << 33 | 1 << 32 | facet for facet in facets]
+
+
+def _translated(query: str) -> Any:
+    return query.replace("?", "%s")

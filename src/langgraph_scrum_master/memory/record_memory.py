@@ -1,0 +1,354 @@
+"""`RecordMemory`: the `MemoryStore` methods, and all else that a memory offers, over a backend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, Self, TypeAlias, TypeVar
+
+from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master.codec import json_shapes
+from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
+from langgraph_scrum_master.memories import (
+    CodePattern,
+    Decision,
+    DecisionFilter,
+    DecisionResult,
+    Match,
+    Memory,
+    MemoryResult,
+    PatternResult,
+)
+from langgraph_scrum_master.memory.backend import Backend
+from langgraph_scrum_master.memory.records import (
+    SEARCHED,
+    Kind,
+    Ranked,
+    Record,
+    decoded,
+    distinct,
+    memory_record,
+    result_of,
+    why,
+)
+from langgraph_scrum_master.model import digest, instant, utc_now
+from langgraph_scrum_master.shapes import well_formed
+
+T = TypeVar("T")
+
+CANDIDATES = 100
+"""How many of the nearest of each kind are ranked."""
+
+FEW = 20
+"""How many are ranked at least where many shelves are searched at once: the best ten of them are those of a hundred,
+but for one in two hundred."""
+
+MATCHING = 500
+"""How many of the newest are compared where the metadata decide."""
+
+BATCH = 1_000
+"""Records that are written in one step, after which progress is reported."""
+
+Progress: TypeAlias = Callable[[int], None]
+"""Is called with how many records are stored so far."""
+
+_asked_before: ContextVar[Mapping[tuple[RecordMemory, str, int], list[MemoryResult]]] = ContextVar("asked_before")
+
+
+class RecordMemory:
+    """A `MemoryStore` over a backend. Nothing blocks the event loop; what fails raises `StoreError`."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __repr__(self) -> str:
+        shelf = f", shelf={self._backend.shelf!r}" if self._backend.shelf else ""
+        return f"{type(self).__name__}({self._backend.place}, namespace={self._backend.tenant!r}{shelf})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RecordMemory) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return hash(self._identity)
+
+    @property
+    def namespace(self) -> str:
+        """Whose memory it is."""
+        return self._backend.tenant
+
+    def for_namespace(self, namespace: str) -> Self:
+        """The memory of another tenant in the same place."""
+        check_namespace(namespace)
+        return self._over(self._backend.elsewhere(namespace, ""))
+
+    def beside(self, name: str) -> Self:
+        """A shelf of its own in the same place, such as that of a project's code."""
+        own = self._backend.shelf
+        return self._over(self._backend.elsewhere(self._backend.tenant, f"{own}/{name}" if own else name))
+
+    def _over(self, backend: Backend) -> Self:
+        other = object.__new__(type(self))
+        RecordMemory.__init__(other, backend)
+        return other
+
+    async def open(self) -> None:
+        """Load what the first search would load."""
+        await self._call(self._backend.open)
+
+    def close(self) -> None:
+        """Close files and connections, of all tenants in the same place; the next use opens them again."""
+        with self._store_errors():
+            self._backend.close()
+
+    async def put(self, records: Sequence[Record], progress: Progress | None = None) -> None:
+        """Store the records, in batches; one with the same kind and key is replaced."""
+        stored = distinct(records)
+        for start in range(0, len(stored), BATCH):
+            await self._call(self._backend.put, stored[start : start + BATCH])
+            if progress is not None:
+                progress(min(len(stored), start + BATCH))
+
+    async def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
+        """Remove the records of these kinds with these keys; those that are not there are passed over."""
+        if wanted := list(dict.fromkeys(map(well_formed, keys))):
+            await self._call(self._backend.drop, kinds, wanted)
+
+    async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
+        """Store a text under a key."""
+        await self.store_many([(key, content, metadata)])
+
+    async def store_many(
+        self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]], progress: Progress | None = None
+    ) -> None:
+        """Store many texts, each as a `Memory`, or as key, content and metadata, which may hold a memory's fields."""
+        records = [
+            memory_record(row.key, row.content, row.fields()) if isinstance(row, Memory) else memory_record(*row)
+            for row in rows
+        ]
+        await self.put(records, progress)
+
+    async def forget(self, *keys: str) -> None:
+        """Remove memories, decisions, patterns and summaries by their keys, for good."""
+        await self.drop(SEARCHED, keys)
+
+    async def store_decision(self, decision: Decision) -> str:
+        """Store a decision; gives its id."""
+        await self.put([Record(kind="decision", key=decision.id, text=decision.text, data=decision.to_dict())])
+        return decision.id
+
+    async def store_pattern(self, pattern: CodePattern) -> str:
+        """Store a pattern; gives its id."""
+        await self.put([Record(kind="pattern", key=pattern.id, text=pattern.text, data=pattern.to_dict())])
+        return pattern.id
+
+    async def store_relationship(self, source: str, target: str, relation: str) -> None:
+        """Store that two things are related, by their keys or by the names they have in texts."""
+        source, target, relation = str(source), str(target), str(relation)
+        data = {"source": source, "target": target, "relation": relation}
+        key = f"relationship:{digest(source, relation, target)}"
+        await self.put([Record(kind="relationship", key=key, text=f"{source} {relation} {target}", data=data)])
+
+    async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The memories, decisions and patterns that serve the query best; no bar is applied."""
+        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, CANDIDATES, k)]
+
+    async def search_answers(
+        self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
+    ) -> list[MemoryResult]:
+        """The memories, decisions and patterns that most likely answer a need; no bar is applied.
+
+        `around` is what was said around it, each with how much that counts: 1 as much as the need itself.
+        """
+        if not need.strip():
+            return []
+        said = [(well_formed(text), weight) for text, weight in around if text.strip() and weight > 0]
+        found = await self._call(self._backend.answering, SEARCHED, well_formed(need), said, CANDIDATES, max(0, k))
+        return [result_of(*ranked) for ranked in found]
+
+    async def search_by_words(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The same as `search_similar` for a query that cannot be embedded: by its words alone."""
+        if not query.strip():
+            return []
+        wanted = (SEARCHED, well_formed(query), CANDIDATES, max(0, k))
+        return [result_of(*ranked) for ranked in await self._call(self._backend.ranked_by_words, *wanted)]
+
+    async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
+        """The same where many shelves are searched at once: few more are ranked than are wanted."""
+        known = _asked_before.get({}).get((self, query, k))
+        if known is not None:
+            return list(known)
+        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), k)]
+
+    @asynccontextmanager
+    async def asked_before(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
+        """Search shelves all at once; as long as this is open, `search_quickly` has their answers.
+
+        They are weighed as one corpus. Where they cannot be searched so, each answers for itself; raises
+        `TimeoutError` if that takes too long.
+        """
+        shelves = [self.beside(name) if name else self for name in names]
+        known: dict[tuple[RecordMemory, str, int], list[MemoryResult]] = {}
+        with suppress(ScrumMasterError):
+            asked = self._call(
+                self._backend.ranked_shelves,
+                [shelf._backend.shelf for shelf in shelves],
+                SEARCHED,
+                well_formed(query),
+                max(k, FEW),
+                max(0, k),
+            )
+            for shelf, found in zip(shelves, await asyncio.wait_for(asked, patience) or (), strict=False):
+                known[shelf, query, k] = [result_of(*ranked) for ranked in found]
+        token = _asked_before.set(known)
+        try:
+            yield
+        finally:
+            _asked_before.reset(token)
+
+    async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
+        """The memories that serve the query best, of those whose metadata have all of these values."""
+        found = await self._call(self._backend.matching, well_formed(query), wanted, MATCHING)
+        best = sorted(found, key=lambda each: (-each.match.score, each.record.key))[: max(0, k)]
+        return [result_of(*ranked) for ranked in best]
+
+    async def get_many(self, keys: Sequence[str]) -> dict[str, MemoryResult]:
+        """The memories with these keys."""
+        found = await self._call(self._backend.keyed, list(dict.fromkeys(map(well_formed, keys))))
+        return {record.key: result_of(record, Match(1.0)) for record in found}
+
+    async def every(self) -> list[MemoryResult]:
+        """All memories."""
+        return [result_of(record, Match(1.0)) for record in await self.list_all("memory")]
+
+    async def list_all(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+        return await self._call(self._backend.every, kind)
+
+    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text, as the memory's embedder makes it of the text alone."""
+        return await self._call(self._backend.embedded, texts)
+
+    async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """The notes in a book of this memory, which no search finds; those with these keys, if given."""
+        return await self._call(self._backend.notes, book, keys)
+
+    async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
+        """Write notes into a book of this memory; those that are None are removed."""
+        await self._call(self._backend.save_notes, book, notes)
+
+    async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
+        """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
+        if not query.strip():
+            return []
+        wanted = (well_formed(query), well_formed(session_id), max(0.0, instant(since)), max(0, k))
+        return [result_of(*ranked) for ranked in await self._call(self._backend.recent, *wanted)]
+
+    async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
+        """Store what a session came to, for the next one.
+
+        Ending it again replaces the summary, an empty one removes it.
+        """
+        data = {"session": session_id, "created_at": at or utc_now()}
+        key = f"session:{session_id}"
+        if not summary.strip():
+            await self.drop(("session",), [key])
+            return
+        await self.put([Record(kind="session", key=key, text=summary, data=json_shapes(data))])
+
+    async def last_session(self) -> MemoryResult | None:
+        """The summary of the session that ended last."""
+        record = await self._call(self._backend.newest, "session")
+        return result_of(record, Match(1.0)) if record else None
+
+    async def search_decisions(
+        self, query: str, filters: DecisionFilter | None = None, k: int = 5
+    ) -> list[DecisionResult]:
+        """The decisions that pass the filter and fit the query best."""
+        if filters is None or not query.strip():
+            ranked = await self._ranked(("decision",), query, CANDIDATES, None)
+        else:
+            ranked = await self._call(self._backend.ranked_decisions, well_formed(query), filters)
+        found = [
+            DecisionResult(decision=decision, similarity=match.score, **why(match))
+            for record, match in ranked
+            if (decision := decoded(Decision, record)) and (filters is None or filters.accepts(decision))
+        ]
+        return found[: max(0, k)]
+
+    async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> list[Decision]:
+        """The agent's decisions, newest first."""
+        records = await self._call(self._backend.decisions_by_agent, agent_type, max(0, limit))
+        decisions = [decoded(Decision, record) for record in records]
+        own = [decision for decision in decisions if decision and decision.agent_type == agent_type]
+        return sorted(own, key=lambda decision: (-instant(decision.timestamp), decision.id))[: max(0, limit)]
+
+    async def search_patterns(
+        self, query: str = "", pattern_type: str | None = None, k: int = 5
+    ) -> list[PatternResult]:
+        """The patterns that fit the query best; with an empty query, any of the type."""
+        if not query.strip():
+            ranked = [Ranked(record, Match(1.0)) for record in await self._patterns(pattern_type)]
+        elif pattern_type is None:
+            ranked = await self._ranked(("pattern",), query, CANDIDATES, None)
+        else:
+            ranked = await self._call(self._backend.ranked_patterns, well_formed(query), pattern_type)
+        found = [
+            PatternResult(pattern=pattern, similarity=match.score, **why(match))
+            for record, match in ranked
+            if (pattern := decoded(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
+        ]
+        return found[: max(0, k)]
+
+    async def get_patterns_by_type(self, pattern_type: str) -> list[CodePattern]:
+        """All patterns of the type."""
+        patterns = [decoded(CodePattern, record) for record in await self._patterns(pattern_type)]
+        return [pattern for pattern in patterns if pattern and pattern.pattern_type == pattern_type]
+
+    async def _patterns(self, pattern_type: str | None) -> list[Record]:
+        if pattern_type is None:
+            return await self.list_all("pattern")
+        return await self._call(self._backend.patterns_by_type, pattern_type)
+
+    async def _ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
+        if not query.strip():
+            return []
+        return await self._call(
+            self._backend.ranked, kinds, well_formed(query), limit, None if k is None else max(0, k)
+        )
+
+    @property
+    def _identity(self) -> tuple[str, str, str]:
+        return self._backend.place, self._backend.tenant, self._backend.shelf
+
+    async def _call(self, call: Callable[..., T], *args: Any) -> T:
+        def guarded() -> T:
+            with self._store_errors():
+                try:
+                    return call(*args)
+                except Exception as error:
+                    if not self._backend.cured(error):
+                        raise
+                return call(*args)
+
+        return await off_loop(guarded)
+
+    @contextmanager
+    def _store_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except ScrumMasterError:
+            raise
+        # Databases fail in many types: all mean that the memory cannot be used now.
+        except Exception as error:
+            raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
+
+
+def check_namespace(namespace: str) -> str:
+    """The namespace; raises if it is none."""
+    if not namespace.strip() or any(ord(letter) < 32 for letter in namespace):
+        raise ConfigError(
+            f"namespace must be a non-empty text without control characters, got {namespace!r}: name a tenant"
+        )
+    return namespace

@@ -1,0 +1,305 @@
+"""The record store: a database with its shelves, as a backend for memories."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from langgraph_scrum_master.errors import ConfigError, StoreError
+from langgraph_scrum_master.logs import logger
+from langgraph_scrum_master.memories import DecisionFilter
+from langgraph_scrum_master.memory.backend import Backend
+from langgraph_scrum_master.memory.records import SEARCHED, Kind, Ranked, Record, embedded
+from langgraph_scrum_master.model import instant
+from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.memory.database import Database, Row
+    from langgraph_scrum_master.memory.shelf import Shelf
+    from langgraph_scrum_master.memory.writer import Writer
+
+# NumPy and all that ranks is imported where it is used: making a memory must take no time.
+
+MOST_SHELVES = 64
+"""Shelves of a database that are kept open."""
+
+EVERY, FOREVER = 1_000_000_000, 1e18
+"""As many as there are, and a time that no record reaches."""
+
+MATCHING = 2_000
+"""Records that are ranked where a filter leaves many, the newest."""
+
+
+class RecordStore:
+    """A database with its shelves: what all memories in one place share."""
+
+    def __init__(
+        self,
+        place: str,
+        connect: Callable[[], Database],
+        *,
+        file: Path | None = None,
+        most_records: int | None = None,
+    ) -> None:
+        if most_records is not None and most_records < 1:
+            raise ConfigError(f"most_records must be at least 1, or None for no limit, got {most_records!r}")
+        self.place = place
+        self.file = file
+        self.most_records = most_records
+        """Records that a tenant may have, on all of its shelves."""
+        self._connect = connect
+        self._database: Database | None = None
+        self._shelves: OrderedDict[tuple[str, str], Shelf] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def database(self) -> Database:
+        """The database, which is made when it is first used."""
+        with self._lock:
+            if self._database is None:
+                self._database = self._connect()
+            return self._database
+
+    @property
+    def writer(self) -> Writer:
+        """What writes to its shelves."""
+        from langgraph_scrum_master.memory.writer import Writer
+
+        return Writer(self.database, self.most_records)
+
+    def shelf(self, tenant: str, name: str) -> Shelf:
+        """The shelf of that name, as it is now."""
+        from langgraph_scrum_master.memory.shelf import Shelf
+
+        database = self.database
+        with self._lock:
+            shelf = self._shelves.get((tenant, name))
+            if shelf is None:
+                shelf = self._shelves[tenant, name] = Shelf(database, tenant, name)
+            self._shelves.move_to_end((tenant, name))
+            if len(self._shelves) > MOST_SHELVES:
+                self._shelves.popitem(last=False)
+        return shelf.refresh()
+
+    def close(self) -> None:
+        """Close the database; the next use opens it again."""
+        with self._lock:
+            self._shelves.clear()
+            database = self._database
+        if database is not None:
+            database.close()
+
+
+class StoreBackend(Backend):
+    """One shelf of one tenant in a record store."""
+
+    def __init__(
+        self,
+        store: RecordStore,
+        tenant: str,
+        shelf: str = "",
+        *,
+        embedder: str | Embedder = "static",
+        models: Mapping[str, Embedder] | None = None,
+    ) -> None:
+        if isinstance(embedder, str) and embedder not in EMBEDDERS:
+            raise ConfigError(
+                f"embedder must be among {EMBEDDERS}, or an object with embed_documents, got {embedder!r}"
+            )
+        self.store = store
+        self.tenant = tenant
+        self.shelf = shelf
+        self._embedder_choice = embedder
+        self._models = dict(models or {})
+        _refuse_unknown_spaces(self._models)
+
+    @property
+    def place(self) -> str:
+        """Where the database is."""
+        return self.store.place
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes the vectors."""
+        return embedder_for(self._embedder_choice)
+
+    def elsewhere(self, tenant: str, shelf: str) -> StoreBackend:
+        """Another shelf, or another tenant, in the same database."""
+        return StoreBackend(self.store, tenant, shelf, embedder=self._embedder_choice, models=self._models)
+
+    def open(self) -> None:
+        """Load the embedder, the statistics and the vectors."""
+        self.ranked(SEARCHED, "warm", 1, 1)
+
+    def close(self) -> None:
+        """Close the database."""
+        self.store.close()
+
+    def cured(self, error: Exception) -> bool:
+        """Make again what is derived from the records, if that is what is damaged."""
+        from langgraph_scrum_master.memory.database import DerivedError
+        from langgraph_scrum_master.memory.writer import rebuild
+
+        if not isinstance(error, DerivedError):
+            return False
+        rebuild(self.store.database)
+        self.store.close()
+        logger.warning("memory.rebuilt", memory=self.place, reason=str(error))
+        return True
+
+    def put(self, records: Sequence[Record]) -> None:
+        """Store the records in one transaction; what is stored already, word for word, is not written again."""
+        shelf = self.current()
+        written = self.store.writer.put(shelf, records, self.embedder)
+        if self._models and written:
+            searched = [number for number, kind in written if kind in SEARCHED]
+            for space, model in self._models.items():
+                shelf.refresh().model_vectors(searched, space, model)
+
+    def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
+        """Remove the records in one transaction."""
+        self.remove(kinds, keys)
+
+    def remove(self, kinds: Sequence[Kind], keys: Sequence[str]) -> int:
+        """The same; gives how many records there were."""
+        shelf = self.current()
+        return 0 if shelf.row is None else self.store.writer.remove(shelf, kinds, keys)
+
+    def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
+        """The records that serve the query best, of the nearest by vectors and by words."""
+        from langgraph_scrum_master.memory.search import search
+
+        (found,) = search([self.current()], self.embedder, kinds, query, limit, k, self._models)
+        return found
+
+    def ranked_by_words(self, kinds: Sequence[Kind], query: str, limit: int, k: int) -> list[Ranked]:
+        """The same without a vector of the query."""
+        from langgraph_scrum_master.memory.search import search
+
+        (found,) = search([self.current()], None, kinds, query, limit, k, {})
+        return found
+
+    def ranked_shelves(
+        self, shelves: Sequence[str], kinds: Sequence[Kind], query: str, limit: int, k: int
+    ) -> list[list[Ranked]]:
+        """What each of these shelves ranks best, in one search as one corpus."""
+        from langgraph_scrum_master.memory.search import search
+
+        current = [self.elsewhere(self.tenant, shelf).current() for shelf in shelves]
+        return search(current, self.embedder, kinds, query, limit, k, self._models)
+
+    def answering(
+        self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
+    ) -> list[Ranked]:
+        """The records that most likely answer the need."""
+        from langgraph_scrum_master.memory.search import search_answers
+
+        return search_answers(self.current(), self.embedder, kinds, need, around, limit, k, self._models)
+
+    def recent(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
+        """The newest records of the session, or made since, newest first, compared with the query."""
+        return self._compared(query, lambda shelf: shelf.newest(SEARCHED, limit, session, since))
+
+    def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
+        """The newest memories whose metadata have these values, compared with the query."""
+        return self._compared(query, lambda shelf: shelf.matching("memory", wanted, limit))
+
+    def ranked_decisions(self, query: str, filters: DecisionFilter) -> list[Ranked]:
+        """The decisions that pass the filter, best first."""
+        return _best_first(self._compared(query, lambda shelf: _decisions(shelf, filters, MATCHING)))
+
+    def ranked_patterns(self, query: str, pattern_type: str) -> list[Ranked]:
+        """The patterns of a type, best first."""
+        wanted = {"pattern_type": pattern_type}
+        return _best_first(self._compared(query, lambda shelf: shelf.matching("pattern", wanted, MATCHING)))
+
+    def decisions_by_agent(self, agent_type: str, limit: int) -> list[Record]:
+        """The newest decisions of an agent."""
+        return self._records(lambda shelf: _decisions(shelf, DecisionFilter(agent_type=agent_type), limit))
+
+    def patterns_by_type(self, pattern_type: str) -> list[Record]:
+        """The patterns of a type."""
+        wanted = {"pattern_type": pattern_type}
+        return self._records(lambda shelf: shelf.select("pattern", "", wanted, 0.0, FOREVER, EVERY)[::-1])
+
+    def keyed(self, keys: Sequence[str]) -> list[Record]:
+        """The memories with these keys."""
+        return self.current().keyed("memory", keys)
+
+    def newest(self, kind: Kind) -> Record | None:
+        """The newest record of a kind."""
+        return next(iter(self._records(lambda shelf: shelf.newest((kind,), 1) if shelf.count(kind) else [])), None)
+
+    def every(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+        return self.current().every(kind)
+
+    def notes(self, book: str, keys: Sequence[str] | None) -> dict[str, Any]:
+        """The notes in a book."""
+        return self.current().notes(book, keys)
+
+    def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
+        """Write notes into a book."""
+        self.store.writer.save_notes(self.current(), book, notes)
+
+    def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text."""
+        return embedded(texts, self.embedder)
+
+    def shelves(self) -> list[str]:
+        """The names of the tenant's shelves, without the memory itself."""
+        with self.store.database.reading() as statements:
+            return [name for name, _ in statements.shelves(self.tenant) if name]
+
+    def current(self) -> Shelf:
+        """The shelf as it is now; raises if another embedder filled it."""
+        shelf = self.store.shelf(self.tenant, self.shelf)
+        name = type(self.embedder).__name__
+        if shelf.row is not None and shelf.row.embedder not in ("", name):
+            from langgraph_scrum_master.memory.writer import other_embedder
+
+            raise StoreError(f"{self.place}: {other_embedder(shelf.row.embedder, name)}")
+        return shelf
+
+    def _compared(self, query: str, rows: Callable[[Shelf], list[Row]]) -> list[Ranked]:
+        from langgraph_scrum_master.memory.search import compare
+
+        shelf = self.current()
+        return compare(shelf, self.embedder, query, rows(shelf), self._models)
+
+    def _records(self, rows: Callable[[Shelf], list[Row]]) -> list[Record]:
+        shelf = self.current()
+        ids = [row.id for row in rows(shelf)]
+        found = shelf.records(ids)
+        return [found[each] for each in ids if each in found]
+
+
+def _best_first(found: list[Ranked]) -> list[Ranked]:
+    return sorted(found, key=lambda each: (-each.match.score, each.record.key))
+
+
+def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> list[Row]:
+    """The newest decisions that pass the filter."""
+    names = ("artifact_type", "decision_type")
+    wanted = {name: value for name in names if (value := getattr(filters, name)) is not None}
+    since = max(0.0, instant(filters.time_range_start)) if filters.time_range_start is not None else 0.0
+    until = instant(filters.time_range_end) if filters.time_range_end is not None else FOREVER
+    return shelf.select("decision", filters.agent_type or "", wanted, since, until, limit)
+
+
+def _refuse_unknown_spaces(models: Mapping[str, Embedder]) -> None:
+    # As in rank/spaces, which is too much to load here.
+    known = [f"E{i}" for i in range(5, 14)]
+    hints = {"E1": "give the model of E1 as `embedder`"} | dict.fromkeys(("E2", "E3", "E4"), "it counts nothing")
+    for space, model in models.items():
+        if space not in known:
+            hint = hints.get(space, f"it must be among {known}")
+            raise ConfigError(f"spaces has a model for {space!r}: {hint}")
+        if not (hasattr(model, "embed_documents") and hasattr(model, "embed_query")):
+            raise ConfigError(
+                f"the model for {space} must have embed_documents and embed_query, got {type(model).__name__}"
+            )
