@@ -21,8 +21,8 @@ from time import perf_counter
 
 from bench_memory import texts
 from langgraph_scrum_master import SessionBriefing
-from langgraph_scrum_master.lessons import CATEGORIES
-from langgraph_scrum_master.rank.matching import match_query
+from langgraph_scrum_master.briefing.bank import CATEGORIES
+from langgraph_scrum_master.briefing.matching import match_query
 
 LESSONS = 200
 ROUNDS = 31

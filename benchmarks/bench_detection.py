@@ -6,8 +6,8 @@ than these eleven.
 
 from __future__ import annotations
 
-from langgraph_scrum_master.observe.asking.labelled import read_turns
-from langgraph_scrum_master.observe.asking.model import shipped
+from langgraph_scrum_master.team.observe.asking.dataset import read_turns
+from langgraph_scrum_master.team.observe.asking.model import shipped
 from train_asking import DATA, TEST, figures
 from train_circles import FILES, noticed
 

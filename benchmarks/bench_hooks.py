@@ -19,8 +19,9 @@ from time import perf_counter
 from typing import Any
 
 from bench_memory import texts
-from langgraph_scrum_master import ChromaMemory, Experience, Memory, Searcher
-from langgraph_scrum_master.learned import AXES, experiences_on
+from langgraph_scrum_master import ChromaMemory, Memory
+from langgraph_scrum_master.learning import Experience, Searcher
+from langgraph_scrum_master.learning.records import AXES, experiences_on
 
 MEMORIES, EXPERIENCES, ROUNDS = 1_000, 200, 7
 BAR = 2_000

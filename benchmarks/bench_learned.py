@@ -21,19 +21,10 @@ from statistics import median
 from time import perf_counter
 
 from bench_memory import Bare, compare, texts
-from langgraph_scrum_master import (
-    ChromaMemory,
-    CodeUnit,
-    Commit,
-    ContextAssembler,
-    Experience,
-    FormattedContext,
-    Memory,
-    Searcher,
-    Value,
-)
-from langgraph_scrum_master.index import index_code, index_commits, index_values
-from langgraph_scrum_master.learned import experiences_on
+from langgraph_scrum_master import ChromaMemory, ContextAssembler, Memory
+from langgraph_scrum_master.learning import CodeUnit, Commit, Experience, FormattedContext, Searcher, Value
+from langgraph_scrum_master.learning.indexers import index_code, index_commits, index_values
+from langgraph_scrum_master.learning.records import experiences_on
 from langgraph_scrum_master.text.similarity import Shelf
 
 RECORDS = 2_000

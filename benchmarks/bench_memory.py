@@ -31,8 +31,8 @@ from chromadb.config import Settings
 from langgraph_scrum_master import ChromaMemory, Decision, InjectionPipeline
 from langgraph_scrum_master.memory.chroma_server import LINKS, LOOKED_AT
 from langgraph_scrum_master.memory.store import StoreBackend
-from langgraph_scrum_master.rank.asked import units
 from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.query import units
 
 ROUNDS = 150
 WARM_UP = 50

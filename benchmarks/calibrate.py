@@ -30,15 +30,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master import ChromaMemory, MemoryResult
-from langgraph_scrum_master.doors.injection_pipeline import MIN_RELEVANCE_SCORE
+from langgraph_scrum_master import ChromaMemory
+from langgraph_scrum_master.memory import MemoryResult
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.memory.store import StoreBackend
-from langgraph_scrum_master.rank.asked import Asked, Candidates
-from langgraph_scrum_master.rank.priority import summed_relevance
+from langgraph_scrum_master.prompts.divergence import COMPARED, LEAST_WORDS, divergence
+from langgraph_scrum_master.prompts.pipeline import MIN_RELEVANCE_SCORE
+from langgraph_scrum_master.prompts.priority import summed_relevance
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.relevance import EARNS_ITS_TOKENS, calibrated
 from langgraph_scrum_master.rank.spaces import SPACES, Space
-from langgraph_scrum_master.sources.divergence import COMPARED, LEAST_WORDS, divergence
 from langgraph_scrum_master.text.terms import terms
 
 EVERY = 4

@@ -26,11 +26,11 @@ from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory.record_memory import CANDIDATES
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.memory.search import may_answer
-from langgraph_scrum_master.query.gaps import build_queries
 from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, NeedQuery, Weights, signs_of
-from langgraph_scrum_master.rank.asked import Candidates
-from langgraph_scrum_master.rank.dedupe import FAR_BELOW
+from langgraph_scrum_master.rank.query import Candidates
 from langgraph_scrum_master.rank.spaces import SPACES
+from langgraph_scrum_master.retrieval.dedupe import FAR_BELOW
+from langgraph_scrum_master.team.needs import build_queries
 from serving import OWN, Project, gap_of, holds, own_project, project_in
 
 PENALTY = 1.0

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from langgraph_scrum_master.detect import detect
-from langgraph_scrum_master.observe import Watcher, observe
+from langgraph_scrum_master.team.detect import detect
+from langgraph_scrum_master.team.observe import Watcher, observe
 
 KINDS = {"agent": "ai", "human": "human", "tool": "tool", "system": "system"}
 ODD: tuple[Any, ...] = (None, 7, "text", [], {}, {"type": "ai"}, {"type": "ai", "content": {"a": 1}}, "\ud800")

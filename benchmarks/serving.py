@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from langgraph_scrum_master import ChromaMemory, ContextGap, ScrumMaster
-from langgraph_scrum_master.index import index_documents
-from langgraph_scrum_master.memories import Decision
+from langgraph_scrum_master.learning.indexers import index_documents
+from langgraph_scrum_master.memory.records import Decision
 from langgraph_scrum_master.model import Observation
 from scenarios import agent_name, messages
 

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.observe.asking import model as asking_model
-from langgraph_scrum_master.observe.asking.features import Features, features
-from langgraph_scrum_master.observe.asking.labelled import LabelledTurn, read_turns
-from langgraph_scrum_master.observe.asking.model import score
-from langgraph_scrum_master.observe.asking.replies import reply_features
-from langgraph_scrum_master.observe.asking.train import Example, examples_of, train
-from langgraph_scrum_master.observe.asking.units import units
-from langgraph_scrum_master.observe.asking.weights import Weights
+from langgraph_scrum_master.team.observe.asking import model as asking_model
+from langgraph_scrum_master.team.observe.asking.dataset import LabelledTurn, read_turns
+from langgraph_scrum_master.team.observe.asking.features import Features, features
+from langgraph_scrum_master.team.observe.asking.model import score
+from langgraph_scrum_master.team.observe.asking.replies import reply_features
+from langgraph_scrum_master.team.observe.asking.train import Example, examples_of, train
+from langgraph_scrum_master.team.observe.asking.units import units
+from langgraph_scrum_master.team.observe.asking.weights import Weights
 
 DATA = Path(__file__).parent / "data"
 PACKAGE = Path(asking_model.__file__).parent

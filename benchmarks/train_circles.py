@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from langgraph_scrum_master import ScrumMaster
-from langgraph_scrum_master.observe.acts import acts_of
-from langgraph_scrum_master.observe.talk import FEWEST, Talk
-from langgraph_scrum_master.observe.turns import read_turns
+from langgraph_scrum_master.messages import read_turns
+from langgraph_scrum_master.team.observe.acts import acts_of
+from langgraph_scrum_master.team.observe.talk import FEWEST, Talk
 from scenarios import agent_name, messages, scenarios
 
 NAMES = ("known", "own", "again", "new_name", "done", "failures")

@@ -9,15 +9,10 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from langgraph_scrum_master import (
-    ContextGap,
-    InjectionConfig,
-    InjectionResult,
-    Lesson,
-    Query,
-    RetrievedContext,
-)
-from langgraph_scrum_master.lessons import CATEGORIES, Category
+from langgraph_scrum_master import ContextGap, InjectionConfig, InjectionResult, RetrievedContext
+from langgraph_scrum_master.briefing import Lesson
+from langgraph_scrum_master.briefing.bank import CATEGORIES, Category
+from langgraph_scrum_master.model import Query
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.testing import a_state as a_state
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph_scrum_master import (
+from langgraph_scrum_master._internal.threads import wait_for
+from langgraph_scrum_master.config import HistoryConfig
+from langgraph_scrum_master.dialogue import (
     ContextContent,
     DialogueTurn,
     EntityContext,
     FormattedHistory,
-    HistoryConfig,
     KnowledgeChunk,
     ResolvedEntity,
 )
-from langgraph_scrum_master.blocking import wait_for
-from langgraph_scrum_master.fit.history import format_history
+from langgraph_scrum_master.dialogue.history import format_history
 from langgraph_scrum_master.text.extract import extract
 from langgraph_scrum_master.text.tokens import estimate_tokens
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from langgraph_scrum_master import Experience, Searcher
+from langgraph_scrum_master.learning import Experience, Searcher
 
 THEMES = {
     ("debugging", "read-the-error"): [

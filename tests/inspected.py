@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.cli.page import page, page_data
-from langgraph_scrum_master.record.files import write_snapshots
-from langgraph_scrum_master.record.snapshots import taken
 from langgraph_scrum_master.replay import replay
+from langgraph_scrum_master.team.record.files import write_snapshots
+from langgraph_scrum_master.team.record.snapshots import taken
 
 SCRIPT = "</script><script>document.title = 'attacked'</script><img src=x onerror=\"document.title = 'attacked'\">"
 

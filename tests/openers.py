@@ -9,7 +9,8 @@ import chromadb
 from chromadb.config import Settings
 from psycopg.rows import dict_row
 
-from langgraph_scrum_master import ChromaMemory, MemoryStore, PostgresMemory, StoreMemory
+from langgraph_scrum_master import ChromaMemory, PostgresMemory, StoreMemory
+from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 

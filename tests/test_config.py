@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from langgraph_scrum_master import (
-    DEFAULT_MAX_CONTEXT_ITEMS,
-    DEFAULT_MIN_RELEVANCE_SCORE,
-    ConfigError,
-    InjectionConfig,
-    ScrumMaster,
-)
+from langgraph_scrum_master import ConfigError, InjectionConfig, ScrumMaster
+from langgraph_scrum_master.config import DEFAULT_MAX_CONTEXT_ITEMS, DEFAULT_MIN_RELEVANCE_SCORE
 
 
 def test_the_defaults_are_the_documented_ones() -> None:

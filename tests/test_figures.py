@@ -12,9 +12,9 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 
 from builders import NOON, NOW, says
 from langgraph_scrum_master import ScrumMaster, ScrumMasterState, checkpoint_serde, injection_update
-from langgraph_scrum_master.observe import Watcher, observe
-from langgraph_scrum_master.observe.pace import SAVED_EVERY
-from langgraph_scrum_master.state import newest_figures
+from langgraph_scrum_master.team.observe import Watcher, observe
+from langgraph_scrum_master.team.observe.pace import SAVED_EVERY
+from langgraph_scrum_master.team.state import newest_figures
 
 
 def at_work(*seconds: float) -> list[BaseMessage]:

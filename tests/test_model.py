@@ -7,19 +7,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from builders import NOW, a_context, a_gap, a_result
-from langgraph_scrum_master import (
+from langgraph_scrum_master import ContextGap, InjectionResult, RetrievedContext
+from langgraph_scrum_master._internal.serialisation import Plain, from_plain, json_shapes, to_plain
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.model import (
     VALID_GAP_REASONS,
-    ContextGap,
     ContextSource,
-    DecodeError,
     Dropped,
     InjectionRecord,
-    InjectionResult,
-    RetrievedContext,
     SMOutput,
     SourceFailure,
 )
-from langgraph_scrum_master.codec import Plain, from_plain, json_shapes, to_plain
 
 RECORD = InjectionRecord(gap_id="gap-1", need="n", agent="dev", reason="gate_failure", status="injected", at=NOW)
 FULL = a_result(

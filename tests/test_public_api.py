@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ import langgraph_scrum_master
 from langgraph_scrum_master import ConfigError
 
 AT_FIRST_USE = tuple(
-    f"langgraph_scrum_master.{name}" for name in ("memories", "observe.gates", "observe.asking.model", "text.redact")
+    f"langgraph_scrum_master.{name}"
+    for name in ("memory.records", "team.observe.gates", "team.observe.asking.model", "text.redact")
 )
 """What takes long to load and not everybody uses."""
 
@@ -23,17 +25,40 @@ def in_a_fresh_process(code: str, **environment: str) -> subprocess.CompletedPro
     )
 
 
-def test_every_public_name_is_there_and_no_other_is_listed() -> None:
-    for name in langgraph_scrum_master.__all__:
+ROOT_NAMES = """
+    ChromaMemory ConfigError ContextAssembler ContextGap Decision InjectionConfig InjectionPipeline InjectionResult
+    MSGPACK_TYPES Memory PostgresMemory PromptAssembler PromptMiddleware RetrievedContext ScrumMaster ScrumMasterError
+    ScrumMasterMiddleware ScrumMasterState SessionBriefing StoreError StoreMemory checkpoint_serde context_for
+    detect_context_gap inject_context injection_update manage_context_injection request_context
+    retrieve_relevant_context sm_node
+""".split()
+PACKAGES = ("briefing", "dialogue", "learning", "memory", "prompts", "team", "testing")
+
+
+def test_the_root_has_these_names_and_no_other() -> None:
+    assert dir(langgraph_scrum_master) == sorted(ROOT_NAMES)
+    for name in ROOT_NAMES:
         assert getattr(langgraph_scrum_master, name) is not None
 
-    assert dir(langgraph_scrum_master) == sorted(langgraph_scrum_master.__all__)
-    assert len(set(langgraph_scrum_master.__all__)) == len(langgraph_scrum_master.__all__)
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_name_of_a_package_is_there(package: str) -> None:
+    module = import_module(f"langgraph_scrum_master.{package}")
+
+    assert dir(module)
+    for name in dir(module):
+        assert getattr(module, name) is not None, name
+
+
+def test_all_names_can_be_imported_with_a_star() -> None:
+    done = in_a_fresh_process("from langgraph_scrum_master.prompts import *; print(PromptResult.__name__)")
+
+    assert done.stdout == "PromptResult\n", done.stderr
 
 
 def test_a_name_that_is_not_there_is_told() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'ScrumLord'"):
-        langgraph_scrum_master.ScrumLord  # noqa: B018
+        langgraph_scrum_master.ScrumLord  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize(

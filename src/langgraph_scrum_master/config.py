@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from string import Formatter
 from typing import Any, Literal, Self, TypeAlias, get_args
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
+from langgraph_scrum_master._internal.shapes import switch
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, SourceName
-from langgraph_scrum_master.shapes import switch
 
 DEFAULT_MAX_CONTEXT_ITEMS = 5
 """Contexts that an agent gets at most."""

@@ -9,16 +9,16 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
-from langgraph_scrum_master.blocking import wait_for
-from langgraph_scrum_master.doors.prompt_assembler import MAX_TOKENS, PromptAssembler, checked_tokens
+from langgraph_scrum_master._internal.shapes import items_of, text_of
+from langgraph_scrum_master._internal.threads import wait_for
+from langgraph_scrum_master.dialogue.assembler import MAX_TOKENS, PromptAssembler, checked_tokens
+from langgraph_scrum_master.dialogue.session import thread_of
 from langgraph_scrum_master.errors import ConfigError, how_to_get
-from langgraph_scrum_master.observe.session import thread_of
-from langgraph_scrum_master.reader import Reader
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.shapes import items_of, text_of
-from langgraph_scrum_master.state import ScrumMasterState
-from langgraph_scrum_master.step import NAME
-from langgraph_scrum_master.tools import request_context
+from langgraph_scrum_master.team.reader import Reader
+from langgraph_scrum_master.team.runtime import NAME
+from langgraph_scrum_master.team.state import ScrumMasterState
+from langgraph_scrum_master.team.tools import request_context
 
 try:
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse, hook_config

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from hashlib import blake2s
 from typing import Any, Literal, TypeAlias, get_args
 
-from langgraph_scrum_master.codec import Plain, json_shapes
-from langgraph_scrum_master.logs import logger
+from langgraph_scrum_master._internal.logs import logger
+from langgraph_scrum_master._internal.serialisation import Plain, json_shapes
 from langgraph_scrum_master.text.prose import prose
 
 ContextSource: TypeAlias = Literal[
@@ -238,46 +238,6 @@ class InjectionResult(Plain):
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
         clamp(self, "total_context_size", 0, None)
         clamp(self, "duration_ms", 0.0, None)
-
-    @property
-    def formatted_context(self) -> str:
-        """What the agent reads."""
-        return self.text
-
-    @property
-    def divergence_alerts(self) -> tuple[DivergenceAlert, ...]:
-        """In which ways the query is unlike what was worked on lately."""
-        return tuple(DivergenceAlert(**each.metadata) for each in self.contexts_retrieved if each.source == "alert")
-
-    @property
-    def temporal_badges(self) -> tuple[str, ...]:
-        """Hints on how the memories stand in time."""
-        return tuple(context.title for context in self.contexts_retrieved if context.source == "hint")
-
-    @property
-    def memories_included(self) -> tuple[str, ...]:
-        """The memories that the agent gets, by their keys."""
-        return tuple(context.key for context in self.contexts_retrieved if context.source == "memory")
-
-    @property
-    def high_relevance_count(self) -> int:
-        """Memories on which several spaces agree."""
-        return sum(c.source == "memory" and c.weighted_agreement >= HIGH_AGREEMENT for c in self.contexts_retrieved)
-
-    @property
-    def single_space_count(self) -> int:
-        """Memories on which only one or two do."""
-        return len(self.memories_included) - self.high_relevance_count
-
-    @property
-    def session_summary_included(self) -> bool:
-        """Whether the agent is told what the last session came to."""
-        return any(context.source == "session" for context in self.contexts_retrieved)
-
-    @property
-    def latency_ms(self) -> int:
-        """The duration in whole milliseconds."""
-        return round(self.duration_ms)
 
     def slim(self) -> InjectionResult:
         """The same without any text: in the state the text stands once, in the payload."""
@@ -698,3 +658,11 @@ def _one_of(value: object, name: str, valid: frozenset[str]) -> None:
     given = getattr(value, name)
     if given not in valid:
         logger.warning("value.unknown", type=type(value).__name__, field=name, value=given, valid=sorted(valid))
+
+
+def iso(seconds: float) -> str:
+    """The time as ISO 8601; nothing if there is none such."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""

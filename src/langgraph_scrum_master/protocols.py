@@ -16,8 +16,8 @@ from langgraph_scrum_master.model import (
 )
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.dialogue import EntityContext, KnowledgeChunk, ResolvedEntity
-    from langgraph_scrum_master.memories import (
+    from langgraph_scrum_master.dialogue.model import EntityContext, KnowledgeChunk, ResolvedEntity
+    from langgraph_scrum_master.memory.records import (
         CodePattern,
         Decision,
         DecisionFilter,

@@ -9,14 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from langgraph_scrum_master.blocking import wait_for
+from langgraph_scrum_master._internal.logs import Redact
+from langgraph_scrum_master._internal.shapes import read
+from langgraph_scrum_master._internal.threads import wait_for
 from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig, names_in
-from langgraph_scrum_master.detect import DETECTORS
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.logs import Redact
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
-from langgraph_scrum_master.observe import Watcher
-from langgraph_scrum_master.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.protocols import (
     Assistant,
     ChatModel,
@@ -27,18 +25,28 @@ from langgraph_scrum_master.protocols import (
     Source,
     TokenCounter,
 )
-from langgraph_scrum_master.record.snapshots import SnapshotRecorder
-from langgraph_scrum_master.shapes import read
+from langgraph_scrum_master.team.detect import DETECTORS
+from langgraph_scrum_master.team.observe import Watcher
+from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
+from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from langgraph_scrum_master.consult import AssistantCaller
-    from langgraph_scrum_master.node import PreModelHook, ScrumMasterNode
-    from langgraph_scrum_master.observe.asking.model import AskingModel
-    from langgraph_scrum_master.step import Step
+    from langgraph_scrum_master.team.consult import AssistantCaller
+    from langgraph_scrum_master.team.node import PreModelHook, ScrumMasterNode
+    from langgraph_scrum_master.team.observe.asking.model import AskingModel
+    from langgraph_scrum_master.team.runtime import Step
     from langgraph_scrum_master.text.redact import Redaction
+
+
+def shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
+    """The sources over what a project has learned, which is stored beside its memory."""
+    # Loaded when the first gap is served.
+    from langgraph_scrum_master.learning.sources import learned_sources
+
+    return learned_sources(memory)
 
 
 class AsyncNode(Protocol):
@@ -90,6 +98,7 @@ class ScrumMaster:
             config=config or InjectionConfig(),
             detectors=(*DETECTORS, *detectors),
             sources=sources,
+            shelf_sources=shelf_sources,
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
@@ -121,7 +130,7 @@ class ScrumMaster:
 
             memory = ChromaMemory(path, namespace=config.namespace, embedder=embedder or "static")
         if log:
-            from langgraph_scrum_master.record.audit import JsonlRecorder
+            from langgraph_scrum_master.team.record.audit import JsonlRecorder
 
             recorder = JsonlRecorder(log)
         given: Any = names_in(redact) if isinstance(redact, str) else redact
@@ -167,14 +176,14 @@ class ScrumMaster:
     @cached_property
     def step(self) -> Step:
         """A step in a running graph: what the node, the hook and the middleware do."""
-        from langgraph_scrum_master.step import Step
+        from langgraph_scrum_master.team.runtime import Step
 
         return Step(self._pipeline, self._memory)
 
     @cached_property
     def node(self) -> ScrumMasterNode:
         """The node for `add_node`, for graphs that are invoked, awaited or streamed."""
-        from langgraph_scrum_master.node import ScrumMasterNode
+        from langgraph_scrum_master.team.node import ScrumMasterNode
 
         return ScrumMasterNode(self.step)
 
@@ -190,13 +199,13 @@ class ScrumMaster:
 
     def hook_for(self, agent: str) -> PreModelHook:
         """The hook for one agent of several: it gets what it lacks itself, and what those lack that report to it."""
-        from langgraph_scrum_master.node import PreModelHook
+        from langgraph_scrum_master.team.node import PreModelHook
 
         return PreModelHook(self.step, agent)
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
         """Raise `GraphError` if the graph would drop what we write; warn if none of its nodes can read it."""
-        from langgraph_scrum_master.node import check
+        from langgraph_scrum_master.team.node import check
 
         check(builder, deliver_message=self._pipeline.config.deliver == "message")
 
@@ -204,7 +213,7 @@ class ScrumMaster:
 def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
     if given is None:
         return None
-    from langgraph_scrum_master.observe.asking.model import AskingModel
+    from langgraph_scrum_master.team.observe.asking.model import AskingModel
 
     if isinstance(given, AskingModel):
         return given
@@ -216,8 +225,8 @@ def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
 def _assistant_caller(assistant: Assistant | None, model: ChatModel | None) -> AssistantCaller | None:
     if assistant is None and model is None:
         return None
-    from langgraph_scrum_master.assistant import ChatAssistant
-    from langgraph_scrum_master.consult import AssistantCaller
+    from langgraph_scrum_master.team.assistant import ChatAssistant
+    from langgraph_scrum_master.team.consult import AssistantCaller
 
     if assistant is not None and model is not None:
         raise ConfigError("give an assistant, or a model for the ready-made one, not both")

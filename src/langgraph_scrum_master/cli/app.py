@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from langgraph_scrum_master.cli.examples import below
-from langgraph_scrum_master.cli.quick import quickly
+from langgraph_scrum_master.cli.fast_path import quickly
 from langgraph_scrum_master.cli.settings import defaults, settings, warn_of_strangers
 from langgraph_scrum_master.errors import ScrumMasterError
 

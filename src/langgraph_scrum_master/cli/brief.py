@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
+from langgraph_scrum_master.briefing.session import BANK, Briefing, SessionBriefing
 from langgraph_scrum_master.cli.settings import variables
-from langgraph_scrum_master.doors.session_briefing import BANK, Briefing, SessionBriefing
 from langgraph_scrum_master.errors import ConfigError
 
 Root = Annotated[str, typer.Option(metavar="FOLDER", help="The project.")]

@@ -31,7 +31,7 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
 
 
 def _rows(given: Settings) -> list[tuple[str, object, str]]:
-    from langgraph_scrum_master.doors.briefing_settings import strict_setting
+    from langgraph_scrum_master.briefing.settings import strict_setting
 
     knobs = scrum_master(given).config.to_dict()
     told_as = {name: each.origin if each.origin.startswith(PREFIX) else name for name, each in given.items()}

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import ScrumMasterError
-from langgraph_scrum_master.history import CONTEXT_KEY
 from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.team.history import CONTEXT_KEY
 
 FROZEN = 1772452800.0
 """The demo's clock stands still, so that it shows the same each time."""

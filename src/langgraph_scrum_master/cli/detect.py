@@ -27,7 +27,7 @@ def detect(
     `scrum-master config show` shows holds here too.
     """
     from langgraph_scrum_master.cli.show import gap_panel
-    from langgraph_scrum_master.record.files import state_in
+    from langgraph_scrum_master.team.record.files import state_in
 
     gaps = scrum_master(context.obj).detect(
         state_in(state, typer.get_text_stream("stdin").read() if str(state) == "-" else None)

@@ -16,8 +16,8 @@ from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespac
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.learned import Experience
-    from langgraph_scrum_master.memory.searcher import Searcher
+    from langgraph_scrum_master.learning.records import Experience
+    from langgraph_scrum_master.learning.searcher import Searcher
 
 experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
 
@@ -42,7 +42,7 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Begin one; prints its id."""
-    from langgraph_scrum_master.learned import Experience
+    from langgraph_scrum_master.learning.records import Experience
 
     begun = Experience(
         domain=domain,
@@ -130,6 +130,6 @@ def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Ex
 
 
 def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:
-    from langgraph_scrum_master.memory.searcher import Searcher
+    from langgraph_scrum_master.learning.searcher import Searcher
 
     return Searcher(opened(folder, namespace, embedder, new=new))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langgraph_scrum_master.shapes import dict_of, items_of
+from langgraph_scrum_master._internal.shapes import dict_of, items_of
 from langgraph_scrum_master.text.domains import Domain, domain_of_command
 
 LOOKED_AT = 10_000

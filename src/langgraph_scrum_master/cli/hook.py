@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from langgraph_scrum_master._internal.shapes import text_of
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.shapes import text_of
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.chroma import ChromaMemory
@@ -96,8 +96,8 @@ async def _for_prompt(called: Called) -> str:
     from datetime import UTC, datetime
 
     from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
-    from langgraph_scrum_master.doors.injection_pipeline import InjectionPipeline
-    from langgraph_scrum_master.render.framed import enclosed
+    from langgraph_scrum_master.prompts.pipeline import InjectionPipeline
+    from langgraph_scrum_master.retrieval.frame import enclosed
     from langgraph_scrum_master.text.tokens import estimate_tokens
 
     prompt = text_of(called.event.get("prompt"))
@@ -124,9 +124,9 @@ async def _for_failure(called: Called) -> str:
 
 
 async def _warning(called: Called, domain: Domain) -> str:
-    from langgraph_scrum_master.cli.told import Told
-    from langgraph_scrum_master.learned import experiences_on
-    from langgraph_scrum_master.render.framed import enclosed
+    from langgraph_scrum_master.cli.warned_sessions import Told
+    from langgraph_scrum_master.learning.records import experiences_on
+    from langgraph_scrum_master.retrieval.frame import enclosed
 
     memory = called.memory()
     if not memory.beside(experiences_on("full")).begun:
@@ -139,10 +139,10 @@ async def _warning(called: Called, domain: Domain) -> str:
 
 
 async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> str:
-    from langgraph_scrum_master.doors.context_assembler import ContextAssembler
-    from langgraph_scrum_master.learned import experiences_on
-    from langgraph_scrum_master.memory.searcher import Searcher
-    from langgraph_scrum_master.pipeline import opened
+    from langgraph_scrum_master.learning.assembler import ContextAssembler
+    from langgraph_scrum_master.learning.records import experiences_on
+    from langgraph_scrum_master.learning.searcher import Searcher
+    from langgraph_scrum_master.retrieval.retrieve import opened
 
     # Asked all at once, each shelf would load the embedder.
     await opened(memory.beside(experiences_on("full")), seconds)

@@ -14,8 +14,8 @@ from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespac
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.doors.context_assembler import ContextAssembler, FormattedContext
-    from langgraph_scrum_master.index import IndexReport
+    from langgraph_scrum_master.learning.assembler import ContextAssembler, FormattedContext
+    from langgraph_scrum_master.learning.indexers import IndexReport
 
 index = typer.Typer(no_args_is_help=True, help="Fill a memory from a project; only what changed is written.")
 
@@ -35,7 +35,7 @@ def code(
 
     Python is always read; JavaScript, TypeScript, Go, Rust and Java with the extra `code`.
     """
-    from langgraph_scrum_master.index import index_code
+    from langgraph_scrum_master.learning.indexers import index_code
 
     memory = opened(folder, namespace, embedder, new=True)
     _run(index_code, memory, root, kept="Units", looked_at="files", as_json=as_json)
@@ -50,7 +50,7 @@ def commits(
     as_json: AsJson = False,
 ) -> None:
     """Keep the commits of a git repository."""
-    from langgraph_scrum_master.index import index_commits
+    from langgraph_scrum_master.learning.indexers import index_commits
 
     memory = opened(folder, namespace, embedder, new=True)
     _run(index_commits, memory, root, kept="Commits", looked_at="commits", as_json=as_json)
@@ -65,7 +65,7 @@ def docs(
     as_json: AsJson = False,
 ) -> None:
     """Keep the sections of a project's documents, ADRs among them."""
-    from langgraph_scrum_master.index import index_documents
+    from langgraph_scrum_master.learning.indexers import index_documents
 
     memory = opened(folder, namespace, embedder, new=True)
     _run(index_documents, memory, root, kept="Sections", looked_at="files", as_json=as_json)
@@ -79,7 +79,7 @@ def values(
 
     Needs the extra `values`, and 20 experiences on an axis.
     """
-    from langgraph_scrum_master.index import index_values
+    from langgraph_scrum_master.learning.indexers import index_values
 
     memory = opened(folder, namespace, embedder)
     _run(index_values, memory, kept="Values", looked_at="values", as_json=as_json)
@@ -126,7 +126,7 @@ def remember(
     as_json: AsJson = False,
 ) -> None:
     """Keep a text in a memory; prints its key. The same text again takes its place."""
-    from langgraph_scrum_master.learned import noted
+    from langgraph_scrum_master.learning.records import noted
 
     kept = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(opened(folder, namespace, embedder, new=True).store_many([kept]))
@@ -147,7 +147,7 @@ def assemble(
     as_json: AsJson = False,
 ) -> None:
     """Show all that serves a question or a task, as Markdown."""
-    from langgraph_scrum_master.doors.context_assembler import WEIGHTS
+    from langgraph_scrum_master.learning.assembler import WEIGHTS
 
     assembler = _assembler(folder, namespace, embedder)
     _show(asyncio.run(assembler.assemble_context(query, among or list(WEIGHTS), limit, max_tokens)), as_json)
@@ -168,8 +168,8 @@ def premortem(
 
 
 def _assembler(folder: str, namespace: str, embedder: str) -> ContextAssembler:
-    from langgraph_scrum_master.doors.context_assembler import ContextAssembler
-    from langgraph_scrum_master.memory.searcher import Searcher
+    from langgraph_scrum_master.learning.assembler import ContextAssembler
+    from langgraph_scrum_master.learning.searcher import Searcher
 
     return ContextAssembler(Searcher(opened(folder, namespace, embedder)), deadline=60)
 

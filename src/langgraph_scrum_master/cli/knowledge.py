@@ -13,7 +13,7 @@ from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespac
 from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.knowledge import Document, KnowledgeBase
+    from langgraph_scrum_master.dialogue.knowledge import Document, KnowledgeBase
 
 knowledge = typer.Typer(no_args_is_help=True, help="Keep documents, and look things up in them.")
 
@@ -77,14 +77,14 @@ def search(
 
 
 def _base(folder: str, namespace: str, embedder: str, new: bool = False) -> KnowledgeBase:
-    from langgraph_scrum_master.knowledge import KnowledgeBase
+    from langgraph_scrum_master.dialogue.knowledge import KnowledgeBase
 
     return KnowledgeBase(opened(folder, namespace, embedder, new=new))
 
 
 def _document(file: Path, date: str, doc_type: str) -> Document:
-    from langgraph_scrum_master.knowledge import Document
-    from langgraph_scrum_master.record.files import read_text
+    from langgraph_scrum_master.dialogue.knowledge import Document
+    from langgraph_scrum_master.team.record.files import read_text
     from langgraph_scrum_master.text.sections import sections_of
 
     text = read_text(file)

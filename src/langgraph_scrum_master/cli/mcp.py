@@ -12,7 +12,7 @@ from langgraph_scrum_master.errors import ConfigError, how_to_get
 def mcp(folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static") -> None:
     """Serve a memory to coding agents by the Model Context Protocol, on standard input and output."""
     try:
-        from langgraph_scrum_master.doors.mcp_server import mcp_server
+        from langgraph_scrum_master.mcp import mcp_server
     except ModuleNotFoundError as error:
         raise ConfigError(f"the server needs the extra 'mcp': {how_to_get('mcp')}") from error
     log_to_stderr()

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
-from langgraph_scrum_master.memories import is_memory
+from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.model import instant
 
 if TYPE_CHECKING:
+    from langgraph_scrum_master.memory.database_memory import StoredMemory
     from langgraph_scrum_master.memory.maintenance import MemoryCheck
     from langgraph_scrum_master.memory.records import Record
-    from langgraph_scrum_master.memory.stored import StoredMemory
 
 memory = typer.Typer(no_args_is_help=True, help="Look after a memory.")
 
@@ -122,7 +122,7 @@ def export(
         for line in lines:
             typer.echo(line)
         return
-    from langgraph_scrum_master.record.snapshots import write_text
+    from langgraph_scrum_master.team.record.snapshots import write_text
 
     written = list(lines)
     write_text(file, "".join(f"{line}\n" for line in written))
@@ -280,7 +280,7 @@ def _exported(file: Path) -> Iterator[tuple[str, Record]]:
 
 
 def _objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    from langgraph_scrum_master.record.files import read_text
+    from langgraph_scrum_master.team.record.files import read_text
 
     for number, line in enumerate(read_text(file).split("\n"), 1):
         if not line.strip():

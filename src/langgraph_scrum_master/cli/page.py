@@ -9,10 +9,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from langgraph_scrum_master.cli.replayed import conversations, difference_rows
+from langgraph_scrum_master._internal.shapes import well_formed
+from langgraph_scrum_master.cli.replay_output import conversations, difference_rows
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.replay import Difference, Replay
-from langgraph_scrum_master.shapes import well_formed
 
 
 def page(data: dict[str, Any]) -> str:

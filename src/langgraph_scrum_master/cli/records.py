@@ -18,7 +18,7 @@ from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError, how_to_get
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.record.turns import TurnRecords
+    from langgraph_scrum_master.dialogue.turn_store import TurnRecords
 
 records = typer.Typer(no_args_is_help=True, help="Show what the turns of a dialogue were given.")
 
@@ -79,7 +79,7 @@ def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
         from langgraph.store.sqlite import SqliteStore
     except ImportError as error:
         raise ConfigError(f"{error}: {how_to_get('records')}") from error
-    from langgraph_scrum_master.record.turns import TurnRecords
+    from langgraph_scrum_master.dialogue.turn_store import TurnRecords
 
     uri = f"{file.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:

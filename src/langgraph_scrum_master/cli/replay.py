@@ -17,8 +17,8 @@ from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace, counti
 from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
 from langgraph_scrum_master.cli.tables import folding
 from langgraph_scrum_master.errors import ConfigError, DecodeError
-from langgraph_scrum_master.memories import is_memory
-from langgraph_scrum_master.record.files import read_json
+from langgraph_scrum_master.memory.folder import is_memory
+from langgraph_scrum_master.team.record.files import read_json
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.replay import Difference, Replay
@@ -213,7 +213,7 @@ def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> 
 
         typer.echo(page(page_data(shown, title, found)))
     else:
-        from langgraph_scrum_master.cli.replayed import print_replay
+        from langgraph_scrum_master.cli.replay_output import print_replay
 
         print_replay(Console(), shown, found)
 

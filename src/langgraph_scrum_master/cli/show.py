@@ -14,9 +14,9 @@ from rich.table import Table
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
+from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.cli.demo import Playback
 from langgraph_scrum_master.model import ContextGap, InjectionResult
-from langgraph_scrum_master.shapes import well_formed
 
 MOST_DROPPED = 6
 """Dropped contexts shown; the result itself holds them all."""

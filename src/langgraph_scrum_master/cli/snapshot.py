@@ -29,10 +29,10 @@ def snapshot(
 
     They hold what the scrum master reads of the state, and what it made of it then, to be replayed anywhere.
     """
-    from langgraph_scrum_master.record.files import Placed, write_snapshots
-    from langgraph_scrum_master.record.snapshots import dumped
     from langgraph_scrum_master.replay.databases import is_database
-    from langgraph_scrum_master.replay.material import runs
+    from langgraph_scrum_master.replay.loading import runs
+    from langgraph_scrum_master.team.record.files import Placed, write_snapshots
+    from langgraph_scrum_master.team.record.snapshots import dumped
 
     if thread is None and is_database(source):
         list_threads(source, as_json)

@@ -31,8 +31,8 @@ def train(
     kept aside to compare both models; the weights that are written have seen them all. Give the file to
     `ScrumMaster(asking=...)`, or set `asking` in scrum-master.toml.
     """
-    from langgraph_scrum_master.observe.asking.adapt import adapted, compared
-    from langgraph_scrum_master.observe.asking.labelled import read_turns
+    from langgraph_scrum_master.team.observe.asking.adapt import adapted, compared
+    from langgraph_scrum_master.team.observe.asking.dataset import read_turns
 
     given = [turn for path in turns for turn in read_turns(path)]
     asking = sum(turn.asks for turn in given)

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph_scrum_master.memories import DecisionFilter
-from langgraph_scrum_master.memory.records import Kind, Ranked, Record
+from langgraph_scrum_master.memory.records import DecisionFilter, Kind, Ranked, Record
 
 EVERY = 10_000
 """How many records are ranked where a filter may leave few of them."""

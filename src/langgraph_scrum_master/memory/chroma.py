@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.memories import FILE, is_earlier, is_memory
 from langgraph_scrum_master.memory.backend import Backend
+from langgraph_scrum_master.memory.database_memory import StoredMemory
+from langgraph_scrum_master.memory.folder import FILE, is_earlier, is_memory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.memory.stored import StoredMemory
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import embedder_for
 

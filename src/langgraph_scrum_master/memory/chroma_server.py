@@ -9,13 +9,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from langgraph_scrum_master._internal.shapes import storable
 from langgraph_scrum_master.errors import ConfigError, StoreError
-from langgraph_scrum_master.memory.foreign import ForeignBackend
+from langgraph_scrum_master.memory.external import ForeignBackend
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, agent_of, created_of, session_of
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
-from langgraph_scrum_master.shapes import storable
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from langgraph_scrum_master.memory.records import Kind, Record
-from langgraph_scrum_master.rank.asked import Candidate
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.query import Candidate
 
 FOREVER = 1e18
 """Seconds since the epoch that no record reaches."""

@@ -8,10 +8,10 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
-from langgraph_scrum_master.memory.foreign import ForeignBackend, wordiest
+from langgraph_scrum_master._internal.shapes import as_label, storable
+from langgraph_scrum_master.memory.external import ForeignBackend, wordiest
 from langgraph_scrum_master.memory.record_memory import RecordMemory, check_namespace
 from langgraph_scrum_master.memory.records import Kind, Record, created_of, session_of
-from langgraph_scrum_master.shapes import as_label, storable
 
 ROOT = "scrum_master"
 """The first label of our namespaces; the tenant, the shelf if there is one, and the kind follow."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.database import DerivedError, ShelfRow, Statements
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, distinct

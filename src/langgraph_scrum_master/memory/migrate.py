@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.errors import StoreError
-from langgraph_scrum_master.logs import logger
-from langgraph_scrum_master.memories import EARLIER, FILE, is_earlier
+from langgraph_scrum_master.memory.folder import EARLIER, FILE, is_earlier
 from langgraph_scrum_master.memory.records import Record
 from langgraph_scrum_master.memory.sqlite import BUSY, SqliteDatabase
 from langgraph_scrum_master.memory.store import RecordStore

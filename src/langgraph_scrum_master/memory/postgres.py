@@ -9,15 +9,15 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
+from langgraph_scrum_master._internal.logs import logger
+from langgraph_scrum_master._internal.shapes import storable
 from langgraph_scrum_master.errors import ConfigError, StoreError, how_to_get
-from langgraph_scrum_master.logs import logger
 from langgraph_scrum_master.memory.database import Database, Entry, Kept, ShelfRow, Statements
+from langgraph_scrum_master.memory.database_memory import StoredMemory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.memory.stored import StoredMemory
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.shapes import storable
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -8,23 +8,21 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Self, TypeAlias, TypeVar
 
-from langgraph_scrum_master.blocking import off_loop
-from langgraph_scrum_master.codec import json_shapes
+from langgraph_scrum_master._internal.serialisation import json_shapes
+from langgraph_scrum_master._internal.shapes import well_formed
+from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
-from langgraph_scrum_master.memories import (
+from langgraph_scrum_master.memory.backend import Backend
+from langgraph_scrum_master.memory.records import (
+    SEARCHED,
     CodePattern,
     Decision,
     DecisionFilter,
     DecisionResult,
-    Match,
+    Kind,
     Memory,
     MemoryResult,
     PatternResult,
-)
-from langgraph_scrum_master.memory.backend import Backend
-from langgraph_scrum_master.memory.records import (
-    SEARCHED,
-    Kind,
     Ranked,
     Record,
     decoded,
@@ -34,7 +32,7 @@ from langgraph_scrum_master.memory.records import (
     why,
 )
 from langgraph_scrum_master.model import digest, instant, utc_now
-from langgraph_scrum_master.shapes import well_formed
+from langgraph_scrum_master.rank.match import Match
 
 T = TypeVar("T")
 

@@ -7,14 +7,14 @@ from itertools import islice
 
 import numpy as np
 
-from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.memory.database import Row
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.shelf import Shelf
 from langgraph_scrum_master.memory.statistics import MergedStatistics
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.answers import NeedQuery, answers
-from langgraph_scrum_master.rank.asked import Around, Asked, Candidates
+from langgraph_scrum_master.rank.match import Match
+from langgraph_scrum_master.rank.query import Around, Asked, Candidates
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 

@@ -15,8 +15,8 @@ from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record
 from langgraph_scrum_master.memory.statistics import Statistics
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import packed_vector, unit_vectors
 from langgraph_scrum_master.rank.features import Array, number, vocabulary
+from langgraph_scrum_master.rank.query import packed_vector, unit_vectors
 
 MOST_POSTINGS = 250
 """Records of a term that are looked at, the newest: a term of more records tells little."""

@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.errors import ConfigError, StoreError
-from langgraph_scrum_master.logs import logger
-from langgraph_scrum_master.memories import DecisionFilter
 from langgraph_scrum_master.memory.backend import Backend
-from langgraph_scrum_master.memory.records import SEARCHED, Kind, Ranked, Record, embedded
+from langgraph_scrum_master.memory.records import SEARCHED, DecisionFilter, Kind, Ranked, Record, embedded
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for

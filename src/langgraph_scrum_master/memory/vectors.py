@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import units
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
+from langgraph_scrum_master.rank.query import units
 
 FEW = 5_120_000
 """Numbers in all vectors of a kind, 20,000 vectors of the static model, up to which a query is compared with each."""

@@ -14,10 +14,10 @@ from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, agent_
 from langgraph_scrum_master.memory.shelf import Shelf, count_new, facets_of, words_of, wrong_dimensions
 from langgraph_scrum_master.memory.statistics import SAVED_EVERY, Statistics
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import document_vectors, meaning_vectors, packed_vector
 from langgraph_scrum_master.rank.corpus import Tally
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, Features, features_of, number, static_tokens
+from langgraph_scrum_master.rank.query import document_vectors, meaning_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
 from langgraph_scrum_master.text.references import canonical
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import Around, Asked, Candidate, Candidates, document_vectors, packed_vector
 from langgraph_scrum_master.rank.corpus import Corpus, Texts
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
+from langgraph_scrum_master.rank.match import Match
+from langgraph_scrum_master.rank.query import Around, Asked, Candidate, Candidates, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import ANOTHER, agreement
 from langgraph_scrum_master.rank.spaces import SPACES, Space, lexical
 from langgraph_scrum_master.rank.spaces.graph import others

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterWarning
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.shapes import well_formed
 from langgraph_scrum_master.text.terms import STOP_WORDS, terms
 
 if TYPE_CHECKING:

@@ -8,9 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.memories import Match
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.asked import (
+from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank.embedders import static_model
+from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
+from langgraph_scrum_master.rank.match import Match
+from langgraph_scrum_master.rank.query import (
     Asked,
     Candidate,
     Candidates,
@@ -19,9 +22,6 @@ from langgraph_scrum_master.rank.asked import (
     packed_vector,
     units,
 )
-from langgraph_scrum_master.rank.corpus import Texts
-from langgraph_scrum_master.rank.embedders import static_model
-from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.spaces import SPACES, WORDS, Space
 from langgraph_scrum_master.rank.spaces.graph import others
 

@@ -12,18 +12,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from langgraph_scrum_master.blocking import off_loop, wait_for
+from langgraph_scrum_master._internal.threads import off_loop, wait_for
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.replay.borrowed import borrowed
 from langgraph_scrum_master.replay.checkpoints import Run
 from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
-from langgraph_scrum_master.replay.material import Progress, runs
+from langgraph_scrum_master.replay.loading import Progress, runs
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep, Said
+from langgraph_scrum_master.replay.readonly_memory import borrowed
 from langgraph_scrum_master.replay.steps import Player
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.state import records
+from langgraph_scrum_master.team.state import records
 
 
 def replay(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from langgraph_scrum_master.codec import from_plain
+from langgraph_scrum_master._internal.serialisation import from_plain
+from langgraph_scrum_master._internal.shapes import dict_of, items_of, read, text_of, unwrapped
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.history import waiting
 from langgraph_scrum_master.model import InjectionResult, Snapshot
-from langgraph_scrum_master.observe.observation import SCRUM_MASTERS
-from langgraph_scrum_master.record.files import Placed
-from langgraph_scrum_master.record.snapshots import plain, taken
 from langgraph_scrum_master.replay.databases import Database, named, opened
 from langgraph_scrum_master.replay.deltas import in_deltas, joined, whole
 from langgraph_scrum_master.replay.threads import Place, checkpoints_of, none_such, places, unread
-from langgraph_scrum_master.shapes import dict_of, items_of, read, text_of, unwrapped
-from langgraph_scrum_master.state import HOST_KEYS, STATE_KEYS
+from langgraph_scrum_master.team.history import waiting
+from langgraph_scrum_master.team.observe.observation import SCRUM_MASTERS
+from langgraph_scrum_master.team.record.files import Placed
+from langgraph_scrum_master.team.record.snapshots import plain, taken
+from langgraph_scrum_master.team.state import HOST_KEYS, STATE_KEYS
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig

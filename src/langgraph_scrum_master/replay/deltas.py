@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from langgraph_scrum_master.shapes import dict_of, items_of, read
+from langgraph_scrum_master._internal.shapes import dict_of, items_of, read
 
 OVERWRITE = "__overwrite__"
 """How LangGraph marks a write that takes the place of all before it."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.model import ContextGap, InjectionResult, freeze
 from langgraph_scrum_master.replay.model import Replay, ReplayStep
 

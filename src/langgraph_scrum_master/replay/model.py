@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.model import (
     ContextGap,
     CyclePattern,
@@ -16,7 +16,7 @@ from langgraph_scrum_master.model import (
     TurnKind,
     freeze,
 )
-from langgraph_scrum_master.record.facts import Outcome, outcome
+from langgraph_scrum_master.team.record.facts import Outcome, outcome
 
 Fate: TypeAlias = Literal["kept"] | DropReason
 """What became of a context: the agent gets it, or why not."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from langgraph_scrum_master.codec import Plain
+from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.messages import read_turns
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult, freeze
-from langgraph_scrum_master.observe.turns import read_turns
-from langgraph_scrum_master.outcome import news_in, outcomes
 from langgraph_scrum_master.replay.databases import is_database
-from langgraph_scrum_master.replay.material import runs
+from langgraph_scrum_master.replay.loading import runs
 from langgraph_scrum_master.replay.threads import threads
-from langgraph_scrum_master.state import merge_records, records
+from langgraph_scrum_master.team.outcome import news_in, outcomes
+from langgraph_scrum_master.team.state import merge_records, records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

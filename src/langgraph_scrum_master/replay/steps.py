@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, TypeAlias
 
-from langgraph_scrum_master.blocking import off_loop
+from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.messages import read_turns
 from langgraph_scrum_master.model import (
     InjectionResult,
     Observation,
@@ -18,13 +19,12 @@ from langgraph_scrum_master.model import (
     Turn,
     instant,
 )
-from langgraph_scrum_master.observe import Watcher, cycle_analysis
-from langgraph_scrum_master.observe.turns import read_turns
-from langgraph_scrum_master.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.protocols import MemoryStore, Source, State
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Fate, ReplayStep, Said
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.state import STATE_KEYS
+from langgraph_scrum_master.team.observe import Watcher, cycle_analysis
+from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
+from langgraph_scrum_master.team.state import STATE_KEYS
 
 PATIENCE = 60.0
 """Seconds that sources have at least: what a replay gives must not depend on how busy the machine is."""

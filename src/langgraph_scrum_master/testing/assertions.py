@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeVar
 
+from langgraph_scrum_master._internal.shapes import unwrapped
 from langgraph_scrum_master.errors import DecodeError
-from langgraph_scrum_master.history import waiting
 from langgraph_scrum_master.model import ContextGap, DropReason, InjectionResult, RetrievedContext
-from langgraph_scrum_master.record.facts import outcome
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.shapes import unwrapped
+from langgraph_scrum_master.team.history import waiting
+from langgraph_scrum_master.team.record.facts import outcome
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from typing import Any
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.record.files import KINDS, snapshots_in, write_snapshots
 from langgraph_scrum_master.replay import Replay, ReplayStep, against_recorded, replay
 from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.team.record.files import KINDS, snapshots_in, write_snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import pytest
 
 from langgraph_scrum_master.errors import StoreError
-from langgraph_scrum_master.memories import CodePattern, Decision, DecisionFilter
+from langgraph_scrum_master.memory.records import CodePattern, Decision, DecisionFilter
 from langgraph_scrum_master.protocols import MemoryStore, SessionMemory
 
 if TYPE_CHECKING:

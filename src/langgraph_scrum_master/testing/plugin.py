@@ -9,7 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.langgraph_store import StoreMemory
-    from langgraph_scrum_master.testing.fixed import FixedClock
+    from langgraph_scrum_master.testing.builders import FixedClock
 
 MARKER = "scrum_master_snapshots"
 CASE = "scrum_master_snapshot"
@@ -50,7 +50,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def scrum_master_clock() -> FixedClock:
     """A clock that stands still until it is told to go on."""
-    from langgraph_scrum_master.testing.fixed import FixedClock
+    from langgraph_scrum_master.testing.builders import FixedClock
 
     return FixedClock()
 
@@ -58,6 +58,6 @@ def scrum_master_clock() -> FixedClock:
 @pytest.fixture
 def scrum_master_memory() -> StoreMemory:
     """An empty memory that lives in the process."""
-    from langgraph_scrum_master.testing.fixed import a_memory
+    from langgraph_scrum_master.testing.builders import a_memory
 
     return a_memory()

@@ -22,8 +22,8 @@ from typing import Any
 from langgraph_scrum_master.model import ContextGap, Observation, Query, RetrievedContext
 from langgraph_scrum_master.protocols import Detector, Embedder, Source
 from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.testing.builders import NOON, a_state
 from langgraph_scrum_master.testing.conformance import lets_others_run
-from langgraph_scrum_master.testing.fixed import NOON, a_state
 
 
 class SourceConformance:

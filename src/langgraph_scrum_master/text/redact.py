@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias, get_args
 
+from langgraph_scrum_master._internal.logs import Redact
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.logs import Redact
 
 Redaction: TypeAlias = Literal["all", "secrets", "emails"]
 """What is taken out: every word, keys and tokens and passwords, or e-mail addresses."""

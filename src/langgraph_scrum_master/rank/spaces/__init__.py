@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces import (
     causal,
     code,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces.space import Space
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces.space import Space
 
 

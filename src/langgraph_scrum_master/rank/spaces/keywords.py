@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.kinship import kinship
 from langgraph_scrum_master.rank.products import cosines, distinct, table
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces.space import Space
 
 UNRELATED, KIN = 0.15, 0.60

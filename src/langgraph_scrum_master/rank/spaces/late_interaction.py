@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines, distinct, table
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces.space import Space
 
 BY_CHANCE = 0.2

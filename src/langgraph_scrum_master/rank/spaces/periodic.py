@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.query import Asked, Candidates
 from langgraph_scrum_master.rank.spaces.space import Space
 
 DAY, WEEK = 86_400.0, 604_800.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from langgraph_scrum_master.rank import products
-from langgraph_scrum_master.rank.asked import Asked, Candidates, units
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.query import Asked, Candidates, units
 from langgraph_scrum_master.rank.spaces.space import Space
 
 UNRELATED, SAME = 0.1, 0.7

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from langgraph_scrum_master.rank.asked import Asked, Candidates
 from langgraph_scrum_master.rank.features import Array
+from langgraph_scrum_master.rank.query import Asked, Candidates
 
 Category: TypeAlias = Literal["semantic", "relational", "structural", "temporal"]
 """What kind of likeness it is, which decides how much it counts."""

@@ -1,0 +1,22 @@
+"""Handing a record to a recorder: off the event loop, against a deadline, and whatever it raises is logged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from langgraph_scrum_master._internal.logs import logger
+from langgraph_scrum_master._internal.threads import off_loop
+
+T = TypeVar("T")
+
+
+async def record(value: T, recorder: Callable[[T], object] | None, seconds: float, **about: object) -> None:
+    """Hand the value to the recorder, if there is one. `about` is logged if that fails."""
+    if recorder is None:
+        return
+    try:
+        await asyncio.wait_for(off_loop(recorder, value), seconds)
+    except Exception as error:
+        logger.error("recorder.failed", **about, error=f"{type(error).__name__}: {error}")

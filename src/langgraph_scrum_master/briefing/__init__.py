@@ -1,0 +1,5 @@
+"""What a session should know when it starts in a project's folder."""
+
+from langgraph_scrum_master._internal.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

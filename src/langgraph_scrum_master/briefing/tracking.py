@@ -1,0 +1,50 @@
+"""What was last given to a session, in a small file beside the lessons of all projects."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from langgraph_scrum_master.briefing.bank import Lesson
+
+FILE = ".last-injection.json"
+
+
+def write_tracking(
+    entries: Sequence[Lesson],
+    project: Path,
+    global_store: Path,
+    *,
+    relevance_active: bool,
+    relevance_weight: float,
+    context_query: str,
+    now: float,
+) -> None:
+    """Note what a session got in place of what the one before it got; whoever reads it sees one or the other, whole."""
+    note = {
+        "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
+        "project": str(project),
+        "count": len(entries),
+        "relevance": {"active": relevance_active, "weight": relevance_weight, "context_query": context_query},
+        "entries": [_named(entry) for entry in entries],
+    }
+    global_store.mkdir(parents=True, exist_ok=True)
+    unfinished = global_store / f"{FILE}.{os.getpid()}"
+    try:
+        unfinished.write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(global_store / FILE)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _named(entry: Lesson) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "category": entry.category,
+        "hash": entry.content_hash,
+        "source": entry.source,
+        "score": round(entry.score, 6),
+    }

@@ -1,0 +1,5 @@
+"""The prompt of each turn of a dialogue: history, entities, documents and instructions."""
+
+from langgraph_scrum_master._internal.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

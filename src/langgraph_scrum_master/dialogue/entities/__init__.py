@@ -1,0 +1,9 @@
+"""The people and things that a dialogue is about: who they are, where a text names them, what a prompt is told."""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.dialogue.entities.contexts import entity_context, relationships, select_attributes
+from langgraph_scrum_master.dialogue.entities.entity import Entity, Relation
+from langgraph_scrum_master.dialogue.entities.registry import EntityRegistry
+
+__all__ = ["Entity", "EntityRegistry", "Relation", "entity_context", "relationships", "select_attributes"]

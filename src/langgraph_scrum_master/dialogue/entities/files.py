@@ -1,0 +1,59 @@
+"""Entities in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from langgraph_scrum_master._internal.serialisation import from_plain
+from langgraph_scrum_master._internal.shapes import dict_of
+from langgraph_scrum_master.dialogue.entities.entity import Entity
+from langgraph_scrum_master.errors import DecodeError, ScrumMasterError
+
+FORMATS = (".json", ".jsonl", ".toml")
+
+
+def read_entities(path: Path) -> tuple[list[Entity], int]:
+    """The entities of a file, and the turn of the dialogue that their salience is of."""
+    try:
+        data = _parsed(path.suffix.lower(), path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except ValueError as error:
+        raise DecodeError(f"{str(path)!r} cannot be read as {' or '.join(FORMATS)}: {error}") from error
+    rows, turn = (data.get("entities"), data.get("turn", 0)) if isinstance(data, Mapping) else (data, 0)
+    if not isinstance(rows, list) or not isinstance(turn, int):
+        raise DecodeError(f"{str(path)!r} must hold a list of `entities`, each with a `canonical_name`")
+    return [_entity(row, f"{path.name}, entity {number}") for number, row in enumerate(rows, 1)], turn
+
+
+def write_entities(path: Path, entities: Iterable[Entity], turn: int) -> None:
+    """Write them as JSON; whoever reads at the same time sees the old file or the new one, whole."""
+    data = {"turn": turn, "entities": [entity.to_dict() for entity in entities]}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f".{path.name}.{os.getpid()}")
+    written.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    written.replace(path)
+
+
+def _parsed(suffix: str, text: str) -> Any:
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix == ".jsonl":
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    if suffix == ".toml":
+        return tomllib.loads(text)
+    raise ValueError(f"its name ends in {suffix!r}")
+
+
+def _entity(row: object, where: str) -> Entity:
+    # Files have numbers where a prompt has texts.
+    texts = {name: str(value) for name, value in dict_of(dict_of(row).get("attributes")).items()}
+    try:
+        return from_plain(Entity, {**row, "attributes": texts} if isinstance(row, Mapping) else row)
+    except ScrumMasterError as error:
+        raise DecodeError(f"{where}: {error}") from error

@@ -1,1 +1,0 @@
-"""Ways in, each a choice of stages and settings."""

@@ -1,8 +1,0 @@
-"""Documents in pieces: kept, found, put in order and formatted."""
-
-from __future__ import annotations
-
-from langgraph_scrum_master.knowledge.base import KnowledgeBase
-from langgraph_scrum_master.knowledge.documents import Document, SearchResult, format_chunk
-
-__all__ = ["Document", "KnowledgeBase", "SearchResult", "format_chunk"]

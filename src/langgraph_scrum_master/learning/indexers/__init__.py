@@ -1,0 +1,11 @@
+"""Fills a memory from a project: its code, its commits, its documents, and what its experiences have in common."""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.learning.indexers.code import index_code
+from langgraph_scrum_master.learning.indexers.commits import index_commits
+from langgraph_scrum_master.learning.indexers.documents import index_documents
+from langgraph_scrum_master.learning.indexers.files import IndexReport
+from langgraph_scrum_master.learning.indexers.values import index_values
+
+__all__ = ["IndexReport", "index_code", "index_commits", "index_documents", "index_values"]

@@ -1,0 +1,132 @@
+"""Code as units: functions, classes, methods, modules and constants, with signature and docstring."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+from langgraph_scrum_master.learning.indexers.files import IndexReport, Progress, Shelf, Source, index_files, numbered
+from langgraph_scrum_master.learning.indexers.grammars import GRAMMARS, LONGEST_SIGNATURE, parsed_units
+from langgraph_scrum_master.learning.records import CodeUnit
+from langgraph_scrum_master.memory.records import Memory
+from langgraph_scrum_master.model import digest
+
+SUFFIXES = (".py", *GRAMMARS)
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
+
+
+async def index_code(
+    memory: Shelf, root: str | Path, project: str = "", progress: Progress | None = None
+) -> IndexReport:
+    """Keep the units of a project's files in the memory's code; only what changed is written.
+
+    Python is always read; JavaScript, TypeScript, Go, Rust and Java with the extra `code`, without which they are
+    named among what was skipped.
+    """
+    folder = Path(root)
+
+    def cut(source: Source) -> list[Memory]:
+        return [unit.kept() for unit in code_units(source.path, source.text, project or folder.resolve().name)]
+
+    return await index_files(memory.beside("code"), folder, SUFFIXES, cut, "code", progress)
+
+
+def code_units(path: str, text: str, project: str = "") -> list[CodeUnit]:
+    """The units of a file, read by its suffix; raises ValueError if it cannot be parsed."""
+    units = python_units(path, text) if path.endswith(".py") else parsed_units(path, text)
+    names = numbered(unit.qualified_name for unit in units)
+    lines = text.split("\n")
+    return [
+        replace(unit, qualified_name=name, project=project, content_hash=_hashed(unit, lines))
+        for unit, name in zip(units, names, strict=True)
+    ]
+
+
+def _hashed(unit: CodeUnit, lines: Sequence[str]) -> str:
+    # What is in a class or a module has units of its own: a change there is none of the whole.
+    of_its_own = unit.unit_type not in ("class", "module")
+    source = "\n".join(lines[unit.start_line - 1 : unit.end_line]) if of_its_own else unit.docstring
+    return digest(unit.signature, source)
+
+
+def python_units(path: str, text: str) -> list[CodeUnit]:
+    """The units of a Python file, its module first; raises ValueError if it is none."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise ValueError(f"{error.msg} in line {error.lineno}") from error
+    units = [_module(path, tree, text), *_constants(tree), *_units(tree, "")]
+    return [replace(unit, file_path=path) for unit in units]
+
+
+def _module(path: str, tree: ast.Module, text: str) -> CodeUnit:
+    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return CodeUnit(
+        file_path=path,
+        qualified_name=name,
+        unit_type="module",
+        signature=f"module {name}",
+        docstring=ast.get_docstring(tree) or "",
+        end_line=max(1, text.count("\n")),
+    )
+
+
+def _constants(tree: ast.Module) -> Iterator[CodeUnit]:
+    """What is named in capitals, or has a docstring."""
+    for node, below in zip_longest(tree.body, tree.body[1:]):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and (name := _assigned(node)):
+            docstring = _docstring(below)
+            if docstring or _CONSTANT.fullmatch(name):
+                yield CodeUnit(
+                    file_path="",
+                    qualified_name=name,
+                    unit_type="constant",
+                    signature=" ".join(ast.unparse(node).split())[:LONGEST_SIGNATURE],
+                    docstring=docstring,
+                    start_line=node.lineno,
+                    end_line=node.end_lineno or node.lineno,
+                )
+
+
+def _assigned(node: ast.Assign | ast.AnnAssign) -> str:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
+
+
+def _docstring(node: ast.stmt | None) -> str:
+    value = node.value if isinstance(node, ast.Expr) else None
+    return value.value.strip() if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+
+
+def _units(node: ast.AST, inside: str, method: bool = False) -> Iterator[CodeUnit]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _DEFINITIONS):
+            name = f"{inside}{child.name}"
+            is_class = isinstance(child, ast.ClassDef)
+            yield CodeUnit(
+                file_path="",
+                qualified_name=name,
+                unit_type="class" if is_class else "method" if method else "function",
+                signature=_signature(child),
+                docstring=ast.get_docstring(child) or "",
+                start_line=min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)]),
+                end_line=child.end_lineno or child.lineno,
+            )
+            yield from _units(child, f"{name}.", method=is_class)
+        elif isinstance(child, ast.If | ast.Try | ast.With):
+            yield from _units(child, inside, method)
+
+
+def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    if isinstance(node, ast.ClassDef):
+        bases = ", ".join(ast.unparse(base) for base in (*node.bases, *(keyword.value for keyword in node.keywords)))
+        return f"class {node.name}({bases}):" if bases else f"class {node.name}:"
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    return f"{kind} {node.name}({ast.unparse(node.args)}){returns}:"

@@ -1,0 +1,95 @@
+"""Documents, cut at their headings; of a decision that is no longer in force, only that it is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langgraph_scrum_master.learning.indexers.files import IndexReport, Progress, Shelf, Source, index_files, numbered
+from langgraph_scrum_master.memory.records import Memory
+from langgraph_scrum_master.text.adr import FRONT_MATTER, Adr, parse_adr
+from langgraph_scrum_master.text.sections import sections_of
+
+SUFFIXES = (".md", ".markdown", ".rst", ".txt")
+
+LONGEST = 2_000
+"""Characters of a piece; a longer section is cut between its paragraphs, or else its lines, or its words."""
+
+ADR_FOLDERS = frozenset({"adr", "adrs", "decisions", "architecture-decisions", "architecture_decisions"})
+
+_ADR_NAME = re.compile(r"adr[-_ ]?\d", re.I)
+_ADR_NUMBER = re.compile(r"^(?:ADR)?[-_ ]?\d+\s*[.:–—-]?\s*", re.I)
+_LIST = re.compile(r"(?:^|/)(?:[\w-]*requirements|constraints|CMakeLists|robots)[\w.-]*\.txt$")
+"""Texts for machines."""
+
+
+async def index_documents(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
+    """Keep the sections of a project's documents among its memories; only what changed is written."""
+    return await index_files(memory, Path(root), SUFFIXES, _cut, "documents", progress)
+
+
+def _cut(source: Source) -> list[Memory]:
+    if _LIST.search(source.path):
+        return []
+    adr = _adr(source)
+    pieces = sections(source.text, source.path.endswith(".rst"))
+    facts: dict[str, Any] = {"category": "context"}
+    if adr:
+        facts = {"category": "decision", "adr": f"ADR-{adr.number}", **({"status": adr.status} if adr.status else {})}
+        pieces = _of_adr(adr, pieces)
+    keys = numbered(f"{source.path}#{title}" for title, _ in pieces)
+    return [
+        Memory(
+            content=f"{title}\n{text}".strip(),
+            key=key,
+            session=source.path,
+            references=(f"ADR-{adr.successor}",) if adr and adr.successor else (),
+            metadata={"title": f"{source.path}: {title}" if title else source.path, **facts},
+        )
+        for (title, text), key in zip(pieces, keys, strict=True)
+    ]
+
+
+def _adr(source: Source) -> Adr | None:
+    """The decision record that the document is, by its folder or its name, and its number."""
+    *folders, name = source.path.lower().split("/")
+    if not ADR_FOLDERS.intersection(folders) and not _ADR_NAME.match(name):
+        return None
+    adr = parse_adr(source.text, Path(name).stem)
+    return adr if adr.number else None
+
+
+def _of_adr(adr: Adr, pieces: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Its pieces under its number, but for its status; if it must not be followed, only that, and what replaced it."""
+    name = f"ADR-{adr.number}: {_ADR_NUMBER.sub('', adr.title)}"
+    if not adr.in_force:
+        status = f"superseded by ADR-{adr.successor}" if adr.successor else adr.status.split("\n")[0]
+        return [(name, f"Not in force: {status}.")]
+    told = [(title.removeprefix(adr.title), text) for title, text in pieces]
+    return [(name + title, text) for title, text in told if title.lower() != " > status" and (text or not title)]
+
+
+def sections(text: str, rst: bool = False) -> list[tuple[str, str]]:
+    """The pieces of a document, each with the headings it stands under."""
+    text = FRONT_MATTER.sub("", text)
+    return [
+        (section.title, piece)
+        for section in sections_of(text, rst)
+        for piece in _pieces(text[section.body : section.end].strip())
+        if piece or section.title
+    ]
+
+
+def _pieces(text: str, joints: Sequence[str] = ("\n\n", "\n", " ")) -> list[str]:
+    if len(text) <= LONGEST:
+        return [text]
+    if not joints:
+        return [text[start : start + LONGEST] for start in range(0, len(text), LONGEST)]
+    pieces = [""]
+    for part in text.split(joints[0]):
+        if pieces[-1] and len(pieces[-1]) + len(part) > LONGEST:
+            pieces.append("")
+        pieces[-1] += (joints[0] if pieces[-1] else "") + part
+    return [finer for piece in pieces for finer in _pieces(piece, joints[1:])]

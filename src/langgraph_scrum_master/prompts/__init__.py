@@ -1,0 +1,5 @@
+"""Context for a prompt, ranked in thirteen similarity spaces."""
+
+from langgraph_scrum_master._internal.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

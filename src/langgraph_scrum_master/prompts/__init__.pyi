@@ -1,0 +1,6 @@
+from langgraph_scrum_master.prompts.pipeline import InjectionPipeline as InjectionPipeline
+from langgraph_scrum_master.prompts.result import PromptResult as PromptResult
+from langgraph_scrum_master.rank.recency import (
+    RecencyFactor as RecencyFactor,
+    get_recency_factor as get_recency_factor,
+)

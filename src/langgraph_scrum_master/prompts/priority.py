@@ -1,0 +1,55 @@
+"""Which memories come first: relevance × recency × how many spaces agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from langgraph_scrum_master.config import RecencyWeights
+from langgraph_scrum_master.model import HIGH_AGREEMENT, Dropped, RetrievedContext
+from langgraph_scrum_master.rank.recency import get_recency_factor
+from langgraph_scrum_master.rank.spaces import SPACES
+from langgraph_scrum_master.retrieval.dedupe import dropped
+
+VERY_HIGH_AGREEMENT = 5.0
+
+_AGREES = {space.code: (space.weight, space.agrees) for space in SPACES}
+
+
+def diversity_bonus(weighted_agreement: float) -> float:
+    """How much more a memory counts on which several spaces agree."""
+    if weighted_agreement >= VERY_HIGH_AGREEMENT:
+        return 1.5
+    return 1.2 if weighted_agreement >= HIGH_AGREEMENT else 1.0
+
+
+def summed_relevance(strengths: Mapping[str, float]) -> float:
+    """By how much the strengths are above what makes their spaces agree, each by the weight of its space."""
+    total = 0.0
+    for code, strength in strengths.items():
+        weight, agrees = _AGREES.get(code, (0.0, 0.0))
+        if strength > agrees:
+            total += weight * (strength - agrees)
+    return total
+
+
+def priority(relevance: float, recency_factor: float, weighted_agreement: float) -> float:
+    """What memories are ordered by."""
+    return relevance * recency_factor * diversity_bonus(weighted_agreement)
+
+
+def prioritized(
+    contexts: Sequence[RetrievedContext], bar: float, now: float, weights: RecencyWeights
+) -> tuple[list[tuple[float, RetrievedContext]], list[Dropped]]:
+    """The memories in their order, each with its priority, of those that reach the bar and on which some space agrees.
+
+    Where a store does not tell the spaces' strengths, its score is the relevance.
+    """
+    ranked = [(_priority(context, now, weights), context) for context in contexts if context.relevance_score >= bar]
+    good = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].key))
+    taken = {context.key for _, context in good}
+    return good, [dropped(context, "below_bar") for context in contexts if context.key not in taken]
+
+
+def _priority(context: RetrievedContext, now: float, weights: RecencyWeights) -> float:
+    relevance = summed_relevance(context.strengths) if context.strengths else context.relevance_score
+    return priority(relevance, get_recency_factor(context.created_at, now, weights), context.weighted_agreement)

@@ -1,0 +1,98 @@
+"""What an injection into a prompt gave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph_scrum_master._internal.serialisation import Plain, to_plain
+from langgraph_scrum_master.model import (
+    HIGH_AGREEMENT,
+    DivergenceAlert,
+    Dropped,
+    RetrievedContext,
+    SourceFailure,
+    clamp,
+    freeze,
+)
+
+_NAMED = (
+    "formatted_context",
+    "divergence_alerts",
+    "temporal_badges",
+    "memories_included",
+    "high_relevance_count",
+    "single_space_count",
+    "session_summary_included",
+    "latency_ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptResult(Plain):
+    """What was found for a prompt, kept, dropped and not reached, and the text that goes into the prompt."""
+
+    query: str
+    session_id: str
+    at: str
+    """When the prompt was looked at."""
+    contexts_retrieved: tuple[RetrievedContext, ...] = ()
+    """What the text holds, section by section."""
+    text: str = ""
+    total_tokens: int = 0
+    duration_ms: float = 0.0
+    dropped: tuple[Dropped, ...] = ()
+    failures: tuple[SourceFailure, ...] = ()
+
+    def __post_init__(self) -> None:
+        freeze(self, "contexts_retrieved", "dropped", "failures")
+        clamp(self, "duration_ms", 0.0, None)
+
+    @property
+    def injected(self) -> bool:
+        """Whether there is anything in the text that was found."""
+        return bool(self.contexts_retrieved)
+
+    @property
+    def formatted_context(self) -> str:
+        """What goes into the prompt."""
+        return self.text
+
+    @property
+    def divergence_alerts(self) -> tuple[DivergenceAlert, ...]:
+        """In which ways the query is unlike what was worked on lately."""
+        return tuple(DivergenceAlert(**each.metadata) for each in self.contexts_retrieved if each.source == "alert")
+
+    @property
+    def temporal_badges(self) -> tuple[str, ...]:
+        """Hints on how the memories stand in time."""
+        return tuple(context.title for context in self.contexts_retrieved if context.source == "hint")
+
+    @property
+    def memories_included(self) -> tuple[str, ...]:
+        """The memories in the text, by their keys."""
+        return tuple(context.key for context in self.contexts_retrieved if context.source == "memory")
+
+    @property
+    def high_relevance_count(self) -> int:
+        """Memories on which several spaces agree."""
+        return sum(c.source == "memory" and c.weighted_agreement >= HIGH_AGREEMENT for c in self.contexts_retrieved)
+
+    @property
+    def single_space_count(self) -> int:
+        """Memories on which only one or two do."""
+        return len(self.memories_included) - self.high_relevance_count
+
+    @property
+    def session_summary_included(self) -> bool:
+        """Whether the text says what the last session came to."""
+        return any(context.source == "session" for context in self.contexts_retrieved)
+
+    @property
+    def latency_ms(self) -> int:
+        """The duration in whole milliseconds."""
+        return round(self.duration_ms)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, and all that follows from them, as JSON shapes."""
+        return {**to_plain(self), **{name: to_plain(getattr(self, name)) for name in _NAMED}}

@@ -1,1 +1,0 @@
-"""What to look for: for a gap, and in a workspace."""

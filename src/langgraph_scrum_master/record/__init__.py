@@ -1,1 +1,0 @@
-"""Result → disk, and snapshots → disk and back."""

@@ -1,1 +1,0 @@
-"""Kept contexts → the text that the agent reads."""

@@ -1,0 +1,88 @@
+"""What the sprint says: its plan, its progress, and the stories in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
+from langgraph_scrum_master.model import Query, RetrievedContext
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
+
+_PROGRESS_LISTS = ("in_progress_stories", "blocked_stories", "remaining_stories", "completed_stories")
+
+
+class SprintSource:
+    """The stories with their dependencies and progress, the plan's rationale, and the state of the sprint."""
+
+    name = "sprint"
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        """Contexts scored by their own words."""
+        plan, progress = state.get("sprint_plan"), state.get("sprint_progress")
+        return await scored("sprint", query, [*_stories(plan, progress), *_overview(plan, progress)])
+
+
+def _stories(plan: object, progress: object) -> Iterator[Piece]:
+    told: dict[str, dict[str, object]] = {}
+    for story in (
+        *items_of(read(plan, "stories")),
+        *(story for name in _PROGRESS_LISTS for story in items_of(read(progress, name))),
+    ):
+        if name := text_of(read(story, "story_id")):
+            told.setdefault(name, {}).update({field: read(story, field) for field in _SHOWN if read(story, field)})
+    blocks: dict[str, list[str]] = {}
+    for name, known in told.items():
+        for needed in items_of(known.get("dependencies")):
+            blocks.setdefault(str(needed), []).append(name)
+    for name, known in told.items():
+        facts = {field: value for field, value in known.items() if field not in ("title", "dependencies")}
+        title = text_of(known.get("title"))
+        facts["depends on"] = [_with_status(str(other), told) for other in items_of(known.get("dependencies"))]
+        facts["blocks"] = [_with_status(other, told) for other in blocks.get(name, ())]
+        yield Piece(content=_story_text(name, title, facts), key=f"story:{name}", title=f"Story {name}")
+
+
+def _with_status(name: str, told: dict[str, dict[str, object]]) -> str:
+    status = text_of(told.get(name, {}).get("status"))
+    return f"{name} ({status.replace('_', ' ')})" if status else name
+
+
+_SHOWN = (
+    "title",
+    "description",
+    "acceptance_criteria",
+    "status",
+    "blocked_reason",
+    "dependencies",
+    "agent_history",
+    "metadata",
+)
+
+
+def _story_text(name: str, title: str, facts: dict[str, object]) -> str:
+    return "\n".join(filter(None, (f"{name}: {title}".rstrip(": "), fields_text(facts))))
+
+
+def _overview(plan: object, progress: object) -> Iterator[Piece]:
+    if rationale := text_of(read(plan, "planning_rationale")):
+        yield Piece(
+            content=rationale, key="sprint:plan", title=f"Sprint plan {text_of(read(plan, 'sprint_id'))}".strip()
+        )
+    snapshot = read(progress, "snapshot")
+    facts = {name: read(snapshot, name) for name in _COUNTS if read(snapshot, name) is not None}
+    if facts:
+        yield Piece(content=fields_text(facts), key="sprint:progress", title="Sprint progress")
+
+
+_COUNTS = (
+    "sprint_id",
+    "current_story",
+    "current_agent",
+    "total_stories",
+    "stories_completed",
+    "stories_in_progress",
+    "stories_blocked",
+    "stories_remaining",
+    "progress_percentage",
+)

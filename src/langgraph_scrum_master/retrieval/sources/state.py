@@ -1,0 +1,81 @@
+"""What the state itself holds and the agent cannot see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from langgraph_scrum_master._internal.shapes import absent, content_text, fields_text, items_of, read, text_of
+from langgraph_scrum_master.model import Query, RetrievedContext
+from langgraph_scrum_master.protocols import State
+from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
+
+MOST_MESSAGES = 500
+"""How far back the messages are searched."""
+
+_HANDOFF_TEXTS = ("task_summary", "instructions")
+
+
+class StateSource:
+    """Messages out of the agent's view, decisions, and the handoff's context."""
+
+    name = "state"
+
+    def __init__(self, view_window: int) -> None:
+        self._view_window = view_window
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        """Contexts scored by their own words."""
+        return await scored(
+            "state",
+            query,
+            [*self._out_of_view(state, query.agent), *_decided(items_of(state.get("decisions"))), *_handed_over(state)],
+        )
+
+    def _out_of_view(self, state: State, agent: str) -> Iterator[Piece]:
+        messages = items_of(state.get("messages"))
+        end = len(messages) - self._view_window
+        start = max(0, end - MOST_MESSAGES)
+        for i, message in enumerate(messages[start : max(0, end)], start):
+            text = content_text(read(message, "content"))
+            speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))
+            if text and speaker != agent:
+                title = f"Earlier message by {speaker or 'the team'}"
+                key = f"message:{read(message, 'id') or i}"
+                yield Piece(content=text, key=key, title=title, session="messages")
+
+
+def _decided(decisions: Sequence[Any]) -> Iterator[Piece]:
+    for decision in decisions:
+        if text := decision if isinstance(decision, str) else _decision_text(decision):
+            agent = text_of(read(decision, "agent")) or text_of(read(decision, "agent_type"))
+            yield Piece(
+                content=text,
+                key=text_of(read(decision, "id")),
+                title=f"Decision of {agent}" if agent else "Decision",
+                created_at=str(read(decision, "timestamp") or ""),
+            )
+
+
+def _decision_text(decision: object) -> str:
+    told = (text_of(read(decision, name)) for name in ("summary", "context", "rationale", "outcome"))
+    return "\n".join(part for part in told if part)
+
+
+def _handed_over(state: State) -> Iterator[Piece]:
+    handoff = state.get("handoff_context")
+    if absent(handoff):
+        return
+    for name in _HANDOFF_TEXTS:
+        if text := text_of(read(handoff, name)):
+            yield Piece(content=text, key=f"handoff:{name}", title=f"Handoff, {name.replace('_', ' ')}")
+    yield from _decided([*items_of(read(handoff, "decisions")), *items_of(read(handoff, "relevant_decisions"))])
+    for i, message in enumerate(items_of(read(handoff, "recent_messages"))):
+        said = content_text(read(message, "content")) or text_of(message)
+        yield Piece(content=said, key=f"handoff:message:{i}", title="Message handed over")
+    for name in items_of(read(handoff, "relevant_state_keys")):
+        if isinstance(name, str) and name != "messages":
+            yield Piece(content=fields_text(state.get(name)), key=f"state:{name}", title=name.replace("_", " "))
+    if isinstance(context := read(handoff, "required_context"), Mapping):
+        for name, value in context.items():
+            yield Piece(content=fields_text(value), key=f"handoff:{name}", title=f"Handoff, {name}")

@@ -1,0 +1,73 @@
+"""Observation → gaps: one file per reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from langgraph_scrum_master._internal.logs import logger
+from langgraph_scrum_master.errors import steers_the_graph
+from langgraph_scrum_master.model import ContextGap, Observation
+from langgraph_scrum_master.protocols import Detector
+from langgraph_scrum_master.team.detect.circular import circular_logic
+from langgraph_scrum_master.team.detect.clarification import clarification_requested
+from langgraph_scrum_master.team.detect.cycle_time import long_cycle_time
+from langgraph_scrum_master.team.detect.flag import explicit_flag
+from langgraph_scrum_master.team.detect.gate import gate_failure
+
+DETECTORS: tuple[Detector, ...] = (
+    clarification_requested,
+    circular_logic,
+    long_cycle_time,
+    gate_failure,
+    explicit_flag,
+)
+"""In the order that breaks ties of confidence."""
+
+SLOW = "long_cycle_time"
+
+
+def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
+    """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
+    found: list[ContextGap] = []
+    for detector in detectors:
+        # A bug in one detector must not silence the others.
+        try:
+            found += list(detector(observation))
+        except Exception as error:
+            if steers_the_graph(error):
+                raise
+            name = getattr(detector, "__name__", type(detector).__name__)
+            logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
+    found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found)]
+    by_need: dict[str, ContextGap] = {}
+    for gap in sorted(found, key=lambda gap: -gap.confidence):
+        by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
+    return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
+
+
+def _in_company(slow: ContextGap, found: Sequence[ContextGap]) -> bool:
+    """Whether anything else speaks for it that a slow agent lacks context: being slow alone is a matter of health."""
+    reported = any(indicator.endswith("@health_status") for indicator in slow.indicators)
+    return reported or any(gap.agent == slow.agent and gap.reason != SLOW for gap in found)
+
+
+def _surer(gap: ContextGap, other: ContextGap) -> ContextGap:
+    # As independent evidence: both must be wrong for there to be no gap.
+    return replace(
+        gap,
+        confidence=1 - (1 - gap.confidence) * (1 - other.confidence),
+        indicators=tuple(dict.fromkeys((*gap.indicators, *other.indicators))),
+        missing=tuple(dict.fromkeys((*gap.missing, *other.missing))),
+    )
+
+
+__all__ = [
+    "DETECTORS",
+    "circular_logic",
+    "clarification_requested",
+    "detect",
+    "explicit_flag",
+    "gate_failure",
+    "long_cycle_time",
+]

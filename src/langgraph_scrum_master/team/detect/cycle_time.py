@@ -1,0 +1,24 @@
+"""An agent takes far longer than it usually does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from langgraph_scrum_master.model import ContextGap, Observation
+from langgraph_scrum_master.team.detect.gap import gap
+
+CONFIDENCE = 0.6
+
+
+def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
+    """A gap if the latest turn took far longer than the agent usually does."""
+    for pace in observation.paces:
+        if pace.seconds > pace.limit > 0:
+            yield gap(
+                observation,
+                agent=pace.agent,
+                reason="long_cycle_time",
+                query=observation.task,
+                confidence=CONFIDENCE,
+                indicators=(f"took {pace.seconds:g} s, usually {pace.usual:g} s@{pace.evidence}",),
+            )

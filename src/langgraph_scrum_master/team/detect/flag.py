@@ -1,0 +1,26 @@
+"""The agent said so itself, or its handoff requires what is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from langgraph_scrum_master.model import ContextGap, Observation
+from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+
+CONFIDENCE = 0.95
+
+
+def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
+    """A gap for each flag."""
+    for flag in observation.flags:
+        yield gap(
+            observation,
+            agent=flag.agent,
+            reason="explicit_flag",
+            query=work_at_hand(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
+            confidence=CONFIDENCE,
+            indicators=(f"flag@{flag.origin}",),
+            missing=flag.missing,
+            parts=flag.parts,
+            about=f"flag {flag.origin}" if flag.unnamed else "",
+        )

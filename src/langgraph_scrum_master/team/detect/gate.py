@@ -1,0 +1,27 @@
+"""A quality gate turned the work back for want of information."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from langgraph_scrum_master.model import ContextGap, Observation
+from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+
+CONFIDENCE = 0.85
+
+
+def gate_failure(observation: Observation) -> Iterator[ContextGap]:
+    """A gap for each gate whose reason speaks of something missing; other failures are not for context to cure."""
+    for failed in observation.gates:
+        if failed.missing:
+            agent = failed.agent or observation.current_agent
+            yield gap(
+                observation,
+                agent=agent,
+                reason="gate_failure",
+                query=work_at_hand(observation, agent) if failed.unnamed else ", ".join(failed.missing),
+                parts=() if failed.unnamed else failed.missing,
+                confidence=CONFIDENCE,
+                indicators=(failed.indicator,),
+                about=f"gate {failed.name}" if failed.unnamed else "",
+            )

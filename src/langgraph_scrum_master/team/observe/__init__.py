@@ -1,0 +1,10 @@
+"""State → Observation: what the state says about the team."""
+
+from __future__ import annotations
+
+from langgraph_scrum_master.team.observe.analysis import cycle_analysis
+from langgraph_scrum_master.team.observe.health import health_status
+from langgraph_scrum_master.team.observe.observation import glance, observe
+from langgraph_scrum_master.team.observe.watch import Watcher
+
+__all__ = ["Watcher", "cycle_analysis", "glance", "health_status", "observe"]

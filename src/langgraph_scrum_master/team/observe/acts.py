@@ -1,0 +1,174 @@
+"""Acts: what an agent does in a turn. A tool call, code to run (without its thought), or a statement."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from langgraph_scrum_master.model import ToolCall, Turn
+from langgraph_scrum_master.team.observe.handoffs import is_handoff
+from langgraph_scrum_master.text.terms import STOP_WORDS
+
+ActKind: TypeAlias = Literal["call", "code", "statement"]
+
+LONGEST = 4_000
+"""Characters of an act, or of its outcome, that are compared."""
+
+SHORTEST_STATEMENT = 24
+"""Characters below which a statement repeats nothing: "OK", "Done."."""
+
+SHORTEST_CODE = 20
+"""Characters of a code block that count as code to run."""
+
+SLOTS = 2
+"""Words in which acts made from one template differ."""
+
+STEM = 5
+"""Words are compared by their first letters, in every language that has such: renamed, renaming."""
+
+_WORD = re.compile(r"[\w\u0900-\u0963\u0971-\u097f]+")
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+_FENCE = re.compile(r"```\w*\n?(.*?)(?:```|\Z)", re.S)
+_COUNTER = re.compile(
+    r"\b(?:attempt|try|retry|step|round|thought|action|observation|trial|turn|iteration)"
+    r"(?: (?:no|nr|number))?\W{0,3}\d+",
+    re.I,
+)
+_COUNTED = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
+_NAME = re.compile(
+    r"\w*[\d_]\w*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*|\w+(?:[./]\w+)+"
+    r"|\[[^\]\n]{1,80}\]|\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`"
+)
+_LINE = 4
+_EDIT = re.compile(
+    r"\w*(?:edit|write|patch|replace|apply|insert|append|create|update|save|delete|remove|rename|move)", re.I
+)
+_FAILURE = re.compile(
+    r"\b(?:\w*errors?|fail(?:ed|ure|s)?|denied|refused|forbidden|not found|no (?:such|results?|match\w*|hits|data)"
+    r"|nothing|invalid|timed? ?out|cannot|unable|\w*exception|traceback|unauthorized|unavailable|rejected"
+    r"|0 (?:hits|results|matches)"
+    r"|[45]\d\d|erro|erreur|fehler\w*|ошибка|denegado)\b|错误|失败|エラー|見つかりません|오류|실패|त्रुटि",
+    re.I,
+)
+
+
+class Act:
+    """One act, with its outcome once that is known."""
+
+    def __init__(self, kind: ActKind, turn: Turn, text: str) -> None:
+        self.kind = kind
+        self.turn = turn
+        self.text = text
+        self.sequence = tuple(content_words(text))
+        self.said = frozenset(self.sequence)
+        """Its words."""
+        short = kind == "statement" and len(text) < SHORTEST_STATEMENT
+        self.words = frozenset() if short else self.said
+        """Its words, if there are enough of them to know the act again by."""
+        self.outcome: Outcome | None = None
+        self.repeats: Act | None = None
+        """The first act of the chain that this one repeats."""
+
+    @property
+    def edits(self) -> bool:
+        """Whether it is a call that changes something: what is done after it is done to something else."""
+        return self.kind == "call" and bool(_EDIT.match(self.text))
+
+    @property
+    def failed(self) -> bool:
+        """Whether its outcome is known to be a failure."""
+        return self.outcome is not None and is_failure(self.outcome.text)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What the act is about: identifiers, numbers, quoted and bracketed values, lines of code."""
+        lines = self.text[:LONGEST].splitlines() if self.kind != "statement" else ()
+        own = {line.strip() for line in lines if len(line.strip()) >= _LINE} if len(lines) > 1 else set()
+        return names(self.text) | own
+
+    def fills_template_of(self, earlier: Act, known: Collection[str]) -> bool:
+        """Whether it is an earlier act but for a slot or two with words not heard before: the next item."""
+        if len(self.sequence) != len(earlier.sequence):
+            return False
+        slots = [mine for mine, other in zip(self.sequence, earlier.sequence, strict=True) if mine != other]
+        return 0 < len(slots) <= SLOTS and all(word not in known for word in slots)
+
+
+class Outcome:
+    """What a tool answered."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = frozenset(content_words(text))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names in it."""
+        return names(self.text)
+
+
+def acts_of(turn: Turn) -> Iterator[Act]:
+    """The acts of an agent's turn; what goes along with a handoff is a statement."""
+    calls = [call for call in turn.tool_calls if not is_handoff(call)] if turn.tool_calls else ()
+    for call in calls:
+        yield Act("call", turn, f"{call.name} {_arguments(call)}")
+    if calls:
+        return
+    code = (
+        [block for block in _FENCE.findall(turn.text) if len(block.strip()) > SHORTEST_CODE]
+        if "```" in turn.text
+        else []
+    )
+    if code:
+        yield Act("code", turn, "\n".join(code))
+    elif turn.text.strip():
+        yield Act("statement", turn, turn.text)
+
+
+def is_failure(text: str) -> bool:
+    """Whether a tool answered with an error, or with nothing."""
+    return not text.strip() or bool(_FAILURE.search(text[:LONGEST]))
+
+
+def content_words(text: str) -> list[str]:
+    """The beginnings of the words that carry meaning; pairs of characters where a script has no spaces."""
+    found = _WORD.findall(_uncounted(text[:LONGEST].lower()))
+    if text.isascii():
+        return [word if word.isdigit() else word[:STEM] for word in found if word not in STOP_WORDS]
+    return [part for word in found if word not in STOP_WORDS for part in _parts(word)]
+
+
+def names(text: str) -> frozenset[str]:
+    """Words with a digit, an underscore or an inner capital, paths, quoted and bracketed values."""
+    found = _NAME.findall(_uncounted(text[:LONGEST]))
+    return frozenset([name.strip("\"'`[]").lower() for name in found])
+
+
+def _uncounted(text: str) -> str:
+    """The text without the numbers of attempts and steps, which change while nothing else does."""
+    return _COUNTER.sub(" ", text) if any(map(text.__contains__, _COUNTED)) else text
+
+
+def _parts(word: str) -> list[str]:
+    if _UNSPACED.search(word):
+        return [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+    return [word if word.isdigit() else word[:STEM]]
+
+
+def _arguments(call: ToolCall) -> str:
+    return "\n".join(_flat(json.loads(call.arguments)))
+
+
+def _flat(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            # The name of the only argument says nothing.
+            yield from _flat(each) if len(value) == 1 else (f"{key} {part}" for part in _flat(each))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _flat(each)
+    else:
+        yield value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,129 @@
+"""Exact forms of asking, which need no model: tool calls that ask, fields of JSON that carry a question, marks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from langgraph_scrum_master._internal.shapes import items_of, text_of
+from langgraph_scrum_master.model import ToolCall, Turn
+
+FIELDS = (
+    *("question", "questions", "clarification", "clarifications", "clarifying_question", "clarifying_questions"),
+    *("clarification_question", "clarification_questions", "question_for_user", "question_to_user", "ask"),
+    *("blocked_on", "blocked_by", "blocker", "blockers", "waiting_for", "waiting_on", "needs", "need", "unknowns"),
+    *("unclear", "missing_inputs", "required_information", "information_needed", "info_needed"),
+)
+"""Fields in which an agent's JSON carries what it asks for."""
+
+_WHO = r"(?:human|user|person|team|teammate|colleague|expert|customer)"
+_WHAT = r"(?:questions?|clarifications?|input|info|information|guidance|help|follow_?up_question)"
+# Tools that ask somebody, not those that look somebody up: `ask_user`, `get_user_input`, not `get_user_details`.
+_TOOL = re.compile(
+    rf"(?:ask|prompt|consult)_?(?:for_)?(?:a_|the_)?(?:{_WHO}|{_WHAT})(?:_\w+)?"
+    rf"|(?:request|get|query|need)_(?:for_)?(?:a_|the_)?(?:{_WHO}_)?{_WHAT}(?:_from_\w+)?"
+    rf"|escalate_to_{_WHO}|clarify|clarification|askuserquestion",
+    re.I,
+)
+_USERS = re.compile(r"user|human|customer|person", re.I)
+_CALL = re.compile(
+    r"\b(?P<name>(?:ask|request|query|prompt|consult)_\w+|clarify|AskUserQuestion)\s*\(\s*"
+    r"(?:(?:question|query|prompt|message|text|need|about)s?\s*[=:]\s*)?(?P<quote>[\"'])(?P<asked>.{3,600}?)(?P=quote)",
+    re.S,
+)
+_WRITTEN_CALL = re.compile(
+    r"\s*\[(?:tool(?:[ _-](?:call|use))?|call)[ :]+(?P<name>\w+)\]\s*(?P<asked>\S.*)", re.S | re.I
+)
+_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_NOTHING = re.compile(r"\W*(?:none|null|nil|n/?a|no|nothing|false|no \w+|-|resolved|answered|done)?\W*", re.I)
+_ARGUMENTS = (
+    "question",
+    "questions",
+    "query",
+    "prompt",
+    "message",
+    "text",
+    "request",
+    "need",
+    "about",
+    "clarification",
+)
+
+
+class Exact(NamedTuple):
+    """Something asked for in an exact form."""
+
+    text: str
+    form: str
+    """The tool or the field."""
+    of_user: bool = False
+    start: int = 0
+    end: int = 0
+
+
+def exact_asks(turn: Turn) -> tuple[Exact, ...]:
+    """What the turn asks for in exact forms."""
+    found = [each for call in turn.tool_calls for each in _called(call)] if turn.tool_calls else []
+    if "(" in turn.text:
+        found += [
+            Exact(
+                call["asked"], call["name"], bool(_USERS.search(call["name"])), call.start("asked"), call.end("asked")
+            )
+            for call in _CALL.finditer(turn.text)
+        ]
+    if turn.text.lstrip()[:1] == "[" and (call := _WRITTEN_CALL.match(turn.text)) and _TOOL.fullmatch(call["name"]):
+        found += _transcribed(call)
+    if _OBJECT.match(turn.text):
+        found += _written(turn.text)
+    if not found and turn.marks.get("clarification_needed") and (said := turn.text.strip()):
+        found = [Exact(said, "clarification_needed", start=0, end=len(turn.text))]
+    return tuple(dict.fromkeys(found))
+
+
+def _called(call: ToolCall) -> list[Exact]:
+    return _arguments(call.name, json.loads(call.arguments)) if _TOOL.fullmatch(call.name) else []
+
+
+def _arguments(name: str, arguments: object) -> list[Exact]:
+    """What a call of a tool that asks carries: its first argument that is known to hold a question, or any."""
+    values = arguments if isinstance(arguments, Mapping) else {"": arguments}
+    named = [values[each] for each in _ARGUMENTS if values.get(each)] or list(values.values())
+    return [Exact(asked, name, bool(_USERS.search(name))) for value in named[:1] for asked in _texts(value)]
+
+
+def _transcribed(call: re.Match[str]) -> list[Exact]:
+    """A call as transcripts write it: the tool's name in brackets, then its arguments, as JSON or as text."""
+    with suppress(ValueError, RecursionError):
+        return _arguments(call["name"], json.loads(call["asked"]))
+    asked, start = call["asked"].split("\n\n", 1)[0].strip(), call.start("asked")
+    return [Exact(asked, call["name"], bool(_USERS.search(call["name"])), start, start + len(asked))]
+
+
+def _written(text: str) -> list[Exact]:
+    """The fields of an object that is all the agent says."""
+    with suppress(ValueError, RecursionError):
+        written = json.loads(text.strip().removeprefix("```json").strip("`\n "))
+        if isinstance(written, dict):
+            return [
+                Exact(asked, name, "user" in name, *_place(text, asked))
+                for name in FIELDS
+                if name in written
+                for asked in _texts(written[name])
+            ]
+    return []
+
+
+def _texts(value: object) -> list[str]:
+    given = items_of(value) if isinstance(value, list | tuple) else [value]
+    told = (
+        text_of(each) or text_of(each.get("question")) if isinstance(each, Mapping) else text_of(each) for each in given
+    )
+    return [text.strip() for text in told if text and not _NOTHING.fullmatch(text)]
+
+
+def _place(text: str, asked: str) -> tuple[int, int]:
+    at = text.find(asked)
+    return (at, at + len(asked)) if at >= 0 else (0, 0)

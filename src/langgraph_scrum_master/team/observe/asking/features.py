@@ -1,0 +1,166 @@
+"""What the models look at in a unit: its n-grams, its cues, its form and its place in the turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from langgraph_scrum_master.team.observe.asking.cues import cues
+from langgraph_scrum_master.team.observe.asking.phrases import phrases
+from langgraph_scrum_master.team.observe.asking.units import CODE, Unit, Units
+
+CHARACTERS = 4
+"""Characters of an n-gram inside a word."""
+
+CUES, FORM = 0.1, 0.3
+"""The weights of cues, and of form and phrases."""
+
+_LETTER = r"(?:[^\W\d_]|[\u0900-\u0963\u0971-\u097f])"
+_TOKEN = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)?|\d+|[?？!:…]|[\u2402\u2403\u2404]|@|_+")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_NUMBER = re.compile(r"\d+")
+_AFTER = "\"')*_ ”」"
+_ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
+_HEADING = re.compile(r"\s*#")
+_TURN = {
+    "thought": re.compile(r"^\W*thoughts?\b", re.I | re.M),
+    "action": re.compile(r"^\W*action(?: input)?\b", re.I | re.M),
+    "observation": re.compile(r"^\W*observation", re.I | re.M),
+    "tool": re.compile(r"^\s*\[(?:tool|call)", re.I),
+}
+
+
+class Features(NamedTuple):
+    """The features of a unit by name, in three families that are weighted differently."""
+
+    ngrams: frozenset[str]
+    cues: frozenset[str]
+    form: frozenset[str]
+
+    def weighted(self) -> tuple[tuple[float, frozenset[str]], ...]:
+        """The families with their weights. What is given more is trusted sooner in training; n-grams share theirs."""
+        share = len(self.ngrams) ** -0.5 if self.ngrams else 0.0
+        return (share, self.ngrams), (CUES, self.cues), (FORM, self.form)
+
+
+class Sentence:
+    """A unit with what is read off it once: its tokens, and its cues in order."""
+
+    __slots__ = ("concepts", "cues", "is_question", "text", "tokens")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens(text)
+        self.cues = [cue.concept for cue in cues(text)]
+        self.concepts = frozenset(self.cues)
+        self.is_question = text.rstrip(_AFTER).endswith(("?", "？"))
+
+
+def tokens(text: str) -> list[str]:
+    """The words of a text in lower case, with its marks; numbers are all alike."""
+    return ["0" if word[0].isdigit() else word for word in _TOKEN.findall(text.lower().replace("’", "'"))]
+
+
+def features(turn: str, found: Units, wanted: Sequence[int]) -> list[Features]:
+    """The features of the wanted units of a turn."""
+    units = found.items
+    near = {j for i in wanted for j in (i - 1, i, i + 1) if 0 <= j < len(units)}
+    sentences = {i: Sentence(units[i].text) for i in near}
+    of_turn = frozenset(f"T{name}" for name, pattern in _TURN.items() if pattern.search(turn[:4_000]))
+    if any(CODE in unit.text for unit in units):
+        of_turn |= {"Tcode"}
+    if found.is_object:
+        of_turn |= {"Tobject"}
+    return [
+        Features(
+            ngrams=ngrams(sentences[i]) | neighbours(sentences, i),
+            cues=cue_features(sentences[i]) | _context(sentences, i),
+            form=_form(turn, units, i, sentences[i]) | phrases(sentences[i].text) | of_turn,
+        )
+        for i in wanted
+    ]
+
+
+def ngrams(sentence: Sentence) -> frozenset[str]:
+    """The words, pairs and triples of words, and runs of characters."""
+    found = {f"w{token}" for token in sentence.tokens}
+    framed = ["^", *sentence.tokens, "$"]
+    found.update(f"b{a} {b}" for a, b in pairwise(framed))
+    found.update(f"t{a} {b} {c}" for a, b, c in zip(framed, framed[1:], framed[2:], strict=False))
+    lowered = _NUMBER.sub("0", sentence.text.lower())
+    unspaced = False
+    for word in lowered.split():
+        if _UNSPACED.search(word):
+            unspaced = True
+            found.update(f"c{word[i : i + n]}" for n in (1, 2, 3) for i in range(len(word) - n + 1))
+        elif len(word) > 2:
+            framed_word = f" {word} "
+            found.update(f"c{framed_word[i : i + CHARACTERS]}" for i in range(len(framed_word) - CHARACTERS + 1))
+    if unspaced:
+        found.update((f"e{lowered[-3:]}", f"e{lowered[-2:]}", f"s{lowered[:2]}"))
+    return frozenset(found)
+
+
+def neighbours(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
+    """The first words of the units around this one."""
+    found: set[str] = set()
+    if (following := sentences.get(i + 1)) is not None:
+        first = following.tokens[:2]
+        found.update((f"N{' '.join(first[:1])}", f"N{' '.join(first)}"))
+    if (before := sentences.get(i - 1)) is not None:
+        found.add(f"P{' '.join(before.tokens[:1])}")
+    return frozenset(found)
+
+
+def cue_features(sentence: Sentence) -> frozenset[str]:
+    """The concepts of a unit: which, in a question or not, in what order."""
+    concepts, end = sentence.concepts, "?" if sentence.is_question else "."
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for at, concept in enumerate(sentence.cues):
+        first.setdefault(concept, at)
+        last[concept] = at
+    found = {f"K{concept}" for concept in concepts}
+    found.update(f"K{end}{concept}" for concept in concepts)
+    found.update(f"K2{a}>{b}" for a in concepts for b in concepts if a != b and first[a] < last[b])
+    sequence = ["^"]
+    for concept in sentence.cues:
+        if concept != sequence[-1]:
+            sequence.append(concept)
+    sequence.append(end)
+    found.update(f"Kb{a} {b}" for a, b in pairwise(sequence))
+    found.update(f"K3{a} {b} {c}" for a, b, c in zip(sequence, sequence[1:], sequence[2:], strict=False))
+    return frozenset(found)
+
+
+def _context(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
+    following, before = sentences.get(i + 1), sentences.get(i - 1)
+    found = {f"nK{concept}" for concept in following.concepts} if following else set()
+    return frozenset(found | ({f"pK{concept}" for concept in before.concepts} if before else set()))
+
+
+def _form(turn: str, units: Sequence[Unit], i: int, sentence: Sentence) -> frozenset[str]:
+    from_end, size = len(units) - 1 - i, len(sentence.text)
+    found = {
+        f"Ffrom_end{min(from_end, 4)}",
+        f"Ffrom_start{min(i, 2)}",
+        f"Funits{min(len(units), 8).bit_length()}",
+        f"Flength{min(size // 40, 6)}",
+    }
+    if sentence.is_question:
+        found.update(("Fquestion", f"Fquestion{min(from_end, 4)}"))
+    if "?" in sentence.text or "？" in sentence.text:
+        found.add("Fmark")
+    line = turn[turn.rfind("\n", 0, units[i].start) + 1 : units[i].start + 3]
+    if _ITEM.match(line):
+        found.add("Fitem")
+    if _HEADING.match(line):
+        found.add("Fheading")
+    if i:
+        end = units[i - 1].text[-1:]
+        found.add("Fafter?" if end in "?？" else "Fafter:" if end in ":：" else "Fafter.")
+    if from_end:
+        found.add("Fbefore?" if units[i + 1].text[-1:] in "?？" else "Fbefore.")
+    return frozenset(found)

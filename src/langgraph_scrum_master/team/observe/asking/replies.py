@@ -1,0 +1,153 @@
+"""The reply model: whether a later turn settles what was asked."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal, TypeAlias
+
+from langgraph_scrum_master.team.observe.acts import content_words, names
+from langgraph_scrum_master.team.observe.asking.features import Features, Sentence, cue_features, ngrams, tokens
+from langgraph_scrum_master.team.observe.asking.model import score
+from langgraph_scrum_master.team.observe.asking.units import units
+from langgraph_scrum_master.team.observe.asking.weights import Weights
+
+Speaker: TypeAlias = Literal["other", "self", "tool"]
+"""Who speaks: somebody else, the asker itself, or a tool."""
+
+READ = 4
+"""Units of a reply that are read."""
+
+_KINDS = frozenset(
+    [
+        "how",
+        "many",
+        "much",
+        "long",
+        "which",
+        "what",
+        "where",
+        "who",
+        "when",
+        "why",
+        "whether",
+        "or",
+        "wie",
+        "viele",
+        "welche",
+        "wo",
+        "wer",
+        "wann",
+        "ob",
+        "oder",
+        "quel",
+        "quelle",
+        "combien",
+        "où",
+        "qui",
+        "quand",
+        "ou",
+        "cuál",
+        "qué",
+        "cuánto",
+        "cuántos",
+        "dónde",
+        "quién",
+        "cuándo",
+        "o",
+        "qual",
+        "quanto",
+        "quantos",
+        "onde",
+        "quem",
+        "quando",
+        "quale",
+        "quanti",
+        "dove",
+        "chi",
+        "какой",
+        "какая",
+        "сколько",
+        "где",
+        "кто",
+        "когда",
+        "или",
+        "कितने",
+        "कौन",
+        "कहाँ",
+        "कब",
+    ]
+)
+"""Words that tell what kind of answer a question wants."""
+
+_OR = frozenset(("or", "oder", "ou", "o", "или", "या"))
+
+_DIGIT = re.compile(r"\d")
+_QUESTION = ("?", "？")
+
+
+def reply_features(question: str, reply: str, by: Speaker) -> Features:
+    """What of a reply tells whether it answers."""
+    sentences = [Sentence(unit.text) for unit in units(reply).items[:READ]]
+    found: set[str] = set()
+    cues: set[str] = set()
+    for at, sentence in enumerate(sentences):
+        found |= ngrams(sentence)
+        own = cue_features(sentence)
+        cues |= own
+        cues |= {f"{by}{name}" for name in own if not name.startswith(("K2", "K3", "Kb"))}
+        if at == 0:
+            cues |= {f"1{name}" for name in own if not name.startswith(("K2", "K3", "Kb"))}
+    form = _pair(question, reply, sentences)
+    return Features(frozenset(found), frozenset(cues), form | {f"{each}{by}" for each in form} | {f"F{by}"})
+
+
+def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset[str]:
+    """How the reply stands to the question: what they share, what it adds, and whether it is of the kind asked for."""
+    asked, said = set(content_words(question)), set(content_words(reply))
+    shared = len(asked & said)
+    words = sum(len(sentence.tokens) for sentence in sentences)
+    own = {
+        f"Fshared{min(4, shared)}",
+        f"Fshare{min(3, int(5 * shared / max(1, len(asked))))}",
+        f"Fnew{min(4, len(said - asked).bit_length())}",
+        f"Flength{min(6, words.bit_length())}",
+        f"Fsentences{min(3, len(sentences))}",
+        f"Fquestion{reply.rstrip().endswith(_QUESTION)}",
+        f"Fnumber{bool(_DIGIT.search(reply))}",
+        f"Fname{bool(names(reply) - names(question))}",
+        f"Fsharedname{bool(names(reply) & names(question))}",
+    }
+    form = f"{min(4, words.bit_length())}{bool(_DIGIT.search(reply)):d}{min(2, shared)}"
+    asked_tokens = tokens(question)
+    kinds = {token for token in asked_tokens if token in _KINDS}
+    opening = sentences[0].tokens[:2] if sentences else []
+    return frozenset(
+        own
+        | {f"F{kind}{form}" for kind in kinds}
+        | {f"Fopens {token}" for token in opening}
+        | {f"Fform{form}", f"Fopens_with_asked{bool(opening) and opening[0] in asked_tokens}"}
+        | {f"Ftakes_option{bool(_options(asked_tokens) & set(opening))}"}
+    )
+
+
+def _options(asked: Sequence[str]) -> set[str]:
+    """The words around each "or" of a question: an answer may take one up."""
+    places = [at for at, token in enumerate(asked) if token in _OR]
+    return {
+        token for at in places for token in (*asked[max(0, at - 2) : at], *asked[at + 1 : at + 3]) if len(token) > 2
+    }
+
+
+@lru_cache(maxsize=2_048)
+def settles(question: str, reply: str, by: Speaker) -> float:
+    """The probability that the reply gives what was asked for."""
+    return 1 / (1 + math.exp(-max(-50.0, min(50.0, score(_weights(), reply_features(question, reply, by))))))
+
+
+@cache
+def _weights() -> Weights:
+    return Weights.from_bytes((files(__package__) / "replies.weights").read_bytes(), "the package's replies.weights")

@@ -1,0 +1,177 @@
+"""Training: logistic regression over hashed features, with NumPy alone, the same bytes on every run."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from langgraph_scrum_master.team.observe.asking.dataset import LabelledTurn
+from langgraph_scrum_master.team.observe.asking.features import Features, features
+from langgraph_scrum_master.team.observe.asking.units import Unit, units
+from langgraph_scrum_master.team.observe.asking.weights import Weights, bucket
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+BESIDE = 0.3
+"""The weight of an unmarked unit in a turn that asks: it may ask as well."""
+
+BITS = 18
+"""Buckets, as a power of two."""
+
+PENALTY = 0.1
+"""The ridge penalty, against the sum of the losses."""
+
+ITERATIONS, MEMORY = 120, 8
+
+
+class Example(NamedTuple):
+    """What the model is shown."""
+
+    features: Features
+    label: bool
+    weight: float = 1.0
+
+
+class Matrix(NamedTuple):
+    """The examples as rows of weighted buckets."""
+
+    starts: Array
+    buckets: Array
+    values: Array
+    rows: Array
+    size: int
+
+    def times(self, weights: Array) -> Array:
+        """The score of each row."""
+        import numpy as np
+
+        return np.bincount(self.rows, self.values * weights[self.buckets], minlength=len(self.starts))
+
+    def transposed_times(self, by_row: Array) -> Array:
+        """For each bucket, the sum over its rows."""
+        import numpy as np
+
+        return np.bincount(self.buckets, self.values * by_row[self.rows], minlength=self.size)
+
+
+def examples_of(turn: LabelledTurn, score: Callable[[Features], float] | None = None) -> list[Example]:
+    """The units of a labelled turn as examples.
+
+    Where a turn asks and nobody says where, the unit with the best `score` does, and nothing is said of the others.
+    """
+    found = units(turn.text)
+    read = features(turn.text, found, range(len(found.items)))
+    if not turn.asks:
+        return [Example(each, False) for each in read]
+    if turn.spans is None:
+        return [Example(max(read, key=score), True)] if read and score is not None else []
+    labels = [_within(unit, turn.spans) for unit in found.items]
+    return [Example(each, label, 1.0 if label else BESIDE) for each, label in zip(read, labels, strict=True)]
+
+
+def _within(unit: Unit, spans: Sequence[tuple[int, int]]) -> bool:
+    size = unit.end - unit.start
+    return any(min(unit.end, end) - max(unit.start, start) > 0.5 * min(size, end - start) for start, end in spans)
+
+
+def matrix(examples: Sequence[Features], bits: int = BITS) -> Matrix:
+    """The features of the examples, hashed."""
+    import numpy as np
+
+    starts: list[int] = []
+    buckets: list[int] = []
+    values: list[float] = []
+    rows: list[int] = []
+    known: dict[str, int] = {}
+    for row, example in enumerate(examples):
+        starts.append(len(buckets))
+        for weight, names in example.weighted():
+            # In order of name: the order in which a set is walked differs from run to run.
+            for name in sorted(names):
+                if (place := known.get(name)) is None:
+                    place = known[name] = bucket(name, bits)
+                buckets.append(place)
+                values.append(weight)
+                rows.append(row)
+    return Matrix(np.array(starts), np.array(buckets), np.array(values), np.array(rows), 1 << bits)
+
+
+def train(
+    examples: Sequence[Example], about: dict[str, Any], *, start: Weights | None = None, penalty: float = PENALTY
+) -> Weights:
+    """The weights that tell the examples apart; those to start from are kept where nothing speaks against them."""
+    import numpy as np
+
+    given = matrix([example.features for example in examples])
+    labels = np.array([1.0 if example.label else -1.0 for example in examples])
+    counts = np.array([example.weight for example in examples])
+    prior = np.zeros(given.size + 1)
+    if start is not None:
+        prior[:-1] = np.array(start.values, dtype="float64") * start.unit
+        prior[-1] = start.bias
+    return quantised(_minimised(given, labels, counts, prior, penalty), about)
+
+
+def quantised(found: Array, about: dict[str, Any]) -> Weights:
+    """The weights as small whole numbers."""
+    import numpy as np
+
+    unit = float(np.abs(found[:-1]).max()) / 127 or 1.0
+    # Written with few digits: the last ones depend on the machine.
+    unit = float(f"{unit:.4g}")
+    whole = np.clip(np.rint(found[:-1] / unit), -127, 127).astype("int8")
+    return Weights(
+        bits=BITS, unit=unit, bias=round(float(found[-1]), 4), values=array("b", whole.tobytes()), about=about
+    )
+
+
+def _minimised(given: Matrix, labels: Array, counts: Array, prior: Array, penalty: float) -> Array:
+    """L-BFGS with a fixed number of steps and a backtracking line search."""
+    import numpy as np
+
+    def loss(weights: Array) -> tuple[float, Array]:
+        margins = labels * (given.times(weights[:-1]) + weights[-1])
+        away = weights - prior
+        away[-1] = 0.0
+        value = float((counts * np.logaddexp(0.0, -margins)).sum() + penalty / 2 * (away * away).sum())
+        slope = -labels * counts / (1.0 + np.exp(np.clip(margins, -500, 500)))
+        return value, np.append(given.transposed_times(slope), slope.sum()) + penalty * away
+
+    weights = prior.copy()
+    value, gradient = loss(weights)
+    steps: list[tuple[Array, Array, float]] = []
+    for _ in range(ITERATIONS):
+        direction = -_inverse_times(gradient, steps)
+        slope, length = float((direction * gradient).sum()), 1.0
+        while True:
+            tried = weights + length * direction
+            new_value, new_gradient = loss(tried)
+            if new_value <= value + 1e-4 * length * slope or length < 1e-6:
+                break
+            length /= 2
+        step, change = tried - weights, new_gradient - gradient
+        curvature = float((step * change).sum())
+        if curvature > 1e-12:
+            steps = [*steps[1 - MEMORY :], (step, change, 1 / curvature)]
+        weights, value, gradient = tried, new_value, new_gradient
+        if float(np.abs(gradient).max()) < 1e-3:
+            break
+    return weights
+
+
+def _inverse_times(gradient: Array, steps: Sequence[tuple[Array, Array, float]]) -> Array:
+    rest, shares = gradient.copy(), []
+    for step, change, inverse in reversed(steps):
+        share = inverse * float((step * rest).sum())
+        rest -= share * change
+        shares.append(share)
+    if steps:
+        step, change, inverse = steps[-1]
+        rest *= 1 / (inverse * float((change * change).sum()))
+    for (step, change, inverse), share in zip(steps, reversed(shares), strict=True):
+        rest += (share - inverse * float((change * rest).sum())) * step
+    return rest

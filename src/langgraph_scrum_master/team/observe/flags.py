@@ -1,0 +1,160 @@
+"""An agent's own word, or its handoff's, that it lacks something."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from langgraph_scrum_master._internal.shapes import absent, dict_of, fields_text, items_of, read, text_of, truthy
+from langgraph_scrum_master.model import Flag, Turn
+from langgraph_scrum_master.protocols import State
+
+REQUEST_TOOL = "request_context"
+"""The tool with which an agent asks for context."""
+
+STRUCTURED = "structured_response"
+"""The state key in which `create_agent` leaves an agent's structured output."""
+
+MISSING_FIELDS = (
+    "missing_context",
+    "missing_information",
+    "missing_info",
+    "needed_context",
+    "needs_context",
+    "context_needed",
+    "clarification_needed",
+    "open_questions",
+)
+"""Fields of structured output in which agents say what they lack."""
+
+OUTPUT = "_output"
+"""How the state keys end in which agents leave their output: `dev_output`, `analyst_output`."""
+
+OURS = "sm_output"
+
+MOST_NEEDS = 100
+"""Items of such a field that are read."""
+
+
+class Flagged:
+    """What the latest turn of each agent says it lacks."""
+
+    __slots__ = ("by_agent",)
+
+    def __init__(self) -> None:
+        self.by_agent: dict[str, tuple[Flag, ...]] = {}
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        if turn.kind != "agent":
+            return
+        self.by_agent.pop(turn.agent, None)
+        flags: tuple[Flag, ...] = ()
+        if turn.tool_calls or not _MARKS.isdisjoint(turn.marks):
+            flags = tuple(_said(turn))
+        elif _OBJECT.match(turn.text):
+            flags = tuple(_written(turn))
+        if flags:
+            self.by_agent[turn.agent] = flags
+
+    def forget(self, turn: Turn) -> None:
+        """Let go of what was said in a turn that is out of the window."""
+        flags = self.by_agent.get(turn.agent)
+        if flags and flags[0].origin == turn.id:
+            del self.by_agent[turn.agent]
+
+    def raised(self) -> tuple[Flag, ...]:
+        """The flags, agent by agent."""
+        return tuple([flag for flags in self.by_agent.values() for flag in flags])
+
+
+def output_keys(state: State) -> list[str]:
+    """The keys in which agents leave their output; ours is not among them."""
+    return [key for key in state if key.endswith(OUTPUT) and key != OURS]
+
+
+def state_flags(
+    state: State, current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
+) -> Iterator[Flag]:
+    """What the state's own keys, and the pending handoff to `target`, say is missing."""
+    if needs := _needs(state.get("missing_context")):
+        yield _flag(current_agent, needs, "missing_context")
+    if (answer := state.get(STRUCTURED)) is not None and (needs := _confessed(answer)):
+        yield _flag(current_agent, needs, STRUCTURED)
+    for key in output_keys(state):
+        if needs := _confessed(state.get(key)):
+            yield _flag(key.removesuffix(OUTPUT), needs, key)
+    if target:
+        yield from _required(state, target, requirements)
+
+
+def _said(turn: Turn) -> Iterator[Flag]:
+    if needs := _needs(turn.marks.get("missing_context")) or _confessed(turn.marks.get("parsed")):
+        said = turn.text.strip()
+        yield _flag(turn.agent, needs if needs != _UNNAMED or not said else (said,), turn.id)
+    for call in turn.tool_calls:
+        arguments = dict_of(json.loads(call.arguments))
+        if call.name == REQUEST_TOOL:
+            words = " ".join(value for value in arguments.values() if isinstance(value, str))
+            yield Flag(agent=turn.agent, need=words or turn.text.strip(), origin=turn.id)
+        elif needs := _confessed(arguments):
+            yield _flag(turn.agent, needs, turn.id)
+
+
+def _written(turn: Turn) -> Iterator[Flag]:
+    """What an agent says whose words are a JSON object."""
+    with suppress(ValueError, RecursionError):
+        if needs := _confessed(json.loads(turn.text.strip().removeprefix("```json").strip("`\n "))):
+            yield _flag(turn.agent, needs, turn.id)
+
+
+_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_NAMING = ("question", "text", "name", "description", "key")
+_NOTHING = re.compile(
+    r"\W*|\W*(?:none|null|nil|n/?a|no|nothing|not applicable|false|no (?:open |missing |further )?\w+)"
+    r"(?: (?:at (?:the|this) moment|is missing|missing|needed|required))?\W*",
+    re.I,
+)
+_MARKS = frozenset(("missing_context", "parsed"))
+_UNNAMED = ("missing context",)
+
+
+def _flag(agent: str, needs: tuple[str, ...], origin: str) -> Flag:
+    parts = needs if len(needs) > 1 else ()
+    return Flag(agent=agent, need=", ".join(needs), origin=origin, parts=parts, unnamed=needs == _UNNAMED)
+
+
+def _confessed(answer: object) -> tuple[str, ...]:
+    """What an agent's structured output names as missing, in a field for that."""
+    values = [read(answer, name) for name in MISSING_FIELDS]
+    named = next((needs for value in values if value is not True and (needs := _needs(value))), ())
+    return named or (_UNNAMED if read(answer, MISSING_FIELDS[0]) is True else ())
+
+
+def _needs(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return () if _NOTHING.fullmatch(value) else (value.strip(),)
+    if isinstance(value, Mapping):
+        return tuple(str(key) for key, missing in value.items() if truthy(missing))
+    if items := items_of(value):
+        return tuple(need for item in items[:MOST_NEEDS] if not _NOTHING.fullmatch(need := _named(item)))
+    return _UNNAMED if value is True else ()
+
+
+def _named(item: object) -> str:
+    if not isinstance(item, Mapping):
+        return item.strip() if isinstance(item, str) else "" if item is None else fields_text(item)
+    return next(filter(None, (text_of(read(item, name)).strip() for name in _NAMING)), "") or fields_text(item)
+
+
+def _required(state: State, target: str, requirements: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
+    handoff = state.get("handoff_context")
+    declared = (text_of(key) for key in items_of(read(handoff, "required_context")))
+    needed = dict.fromkeys([*filter(None, declared), *requirements.get(target, ())])
+    missing = tuple(key for key in needed if absent(state.get(key)) and absent(read(handoff, key)))
+    if missing:
+        words = tuple(key.replace("_", " ") for key in missing)
+        yield replace(_flag(target, words, "handoff_context"), missing=missing)

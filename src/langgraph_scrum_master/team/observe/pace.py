@@ -1,0 +1,178 @@
+"""How long an agent takes against its usual, told by running figures that are kept in the state.
+
+The figures hold the latest samples of each agent and until when they count, so that an agent's usual outlives a
+restart and a history that was cut; a branch has those of the checkpoint that it starts from.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from math import expm1, log1p
+from statistics import median
+from typing import Any
+
+from langgraph_scrum_master._internal.shapes import dict_of, items_of, read
+from langgraph_scrum_master.model import Pace, Turn
+
+ENOUGH = 6
+"""Earlier samples without which there is no usual."""
+
+FLOOR = 2.0
+"""How many times its usual an agent may take in any case."""
+
+BEYOND = 1.5
+"""How many times the longest it ever took."""
+
+SPREADS = 4.0
+"""How many robust spreads above the median, on a logarithmic scale: durations have long tails."""
+
+LATEST = 50
+"""Samples that are kept of an agent."""
+
+SAVED_EVERY = 16
+"""Turns after which the figures in the state are renewed; sooner in a short history, which may be cut soon."""
+
+MOST_AGENTS = 64
+"""Agents whose figures are kept, the latest to speak."""
+
+LONGEST_TURN = 86_400.0
+"""Seconds over which it was a break, and no turn."""
+
+CORRECTION = 3_600.0
+"""Seconds back by which a clock was set right; less is two agents at work at the same time."""
+
+_LEAST_SPREAD = 0.25
+_LONGEST = 1e9
+_LATEST = 1e11
+
+
+class Paces:
+    """How long each agent's latest turns took, and the pace of the newest."""
+
+    __slots__ = ("_before", "_counted", "_newest", "_samples", "_until", "measured", "newest", "timed")
+
+    def __init__(self, figures: object = None) -> None:
+        self._until = _until(figures)
+        self._samples = _samples(figures)
+        self._counted: deque[float] = deque(maxlen=SAVED_EVERY)
+        """When the latest turns that count in the samples were."""
+        self._newest: tuple[Turn, float] | None = None
+        self._before: float | None = None
+        self.newest: Pace | None = None
+        self.measured = False
+        """Whether turns are dated by the clock of whoever looks at them, for the messages say nothing."""
+        self.timed = bool(self._samples)
+        """Whether any message tells its time."""
+
+    def add(self, turn: Turn) -> None:
+        """Take in the next turn."""
+        # The time that tools take is the agent's that called them, and what they answer belongs to its turn.
+        if turn.time is None and (turn.kind not in ("human", "agent") or turn.tool_calls):
+            return
+        self._count()
+        self.newest, before, self._before = None, self._before, turn.time
+        # The time of a person, or one that is not told, is nobody's.
+        if turn.time is None:
+            return
+        self.timed = True
+        if before is None:
+            return
+        if turn.time < before - CORRECTION:
+            self._until = min(self._until, turn.time)
+            return
+        # Of agents that work at the same time, the one that ends last may stand first.
+        self._before = max(before, turn.time)
+        if turn.kind == "agent" and max(before, self._until) < turn.time < before + LONGEST_TURN:
+            self._measure(turn, round(turn.time - before, 3))
+
+    def resume(self, newest: float) -> None:
+        """Begin to read a history that ends at this time: figures that reach further tell nothing of where to go on."""
+        if self._until > newest + CORRECTION:
+            self._until = float("-inf")
+
+    def cycle_times(self) -> dict[str, tuple[float, ...]]:
+        """Seconds that the latest turns of each agent took, the newest included."""
+        times = {agent: tuple(samples) for agent, samples in self._samples.items()}
+        if self._newest is not None:
+            turn, seconds = self._newest
+            times[turn.agent] = (*times.get(turn.agent, ()), seconds)[-LATEST:]
+        return times
+
+    def due(self, figures: object, turns: int) -> dict[str, Any] | None:
+        """The figures to keep, if those in the state are too old for a history of so many turns.
+
+        The newest turn is not in them: whoever reads this state again compares it with what was before.
+        """
+        fresh = SAVED_EVERY if self.measured else max(1, min(SAVED_EVERY, turns // 2))
+        if len(self._counted) < fresh or self._counted[-fresh] <= _until(figures):
+            return None
+        return {"until": self._until, "cycle_times": {agent: list(times) for agent, times in self._samples.items()}}
+
+    def _measure(self, turn: Turn, seconds: float) -> None:
+        earlier = self._samples.get(turn.agent, ())
+        if len(earlier) >= ENOUGH and seconds > BEYOND * max(earlier):
+            usual, limit = median(earlier), _limit(earlier)
+            self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
+        self._newest = (turn, seconds)
+
+    def _count(self) -> None:
+        if self._newest is None:
+            return
+        (turn, seconds), self._newest = self._newest, None
+        # The latest to speak stands last.
+        samples = self._samples.pop(turn.agent, None)
+        self._samples[turn.agent] = samples = deque(maxlen=LATEST) if samples is None else samples
+        samples.append(seconds)
+        if len(self._samples) > MOST_AGENTS:
+            del self._samples[next(iter(self._samples))]
+        if turn.time is not None:
+            self._until = turn.time
+            self._counted.append(turn.time)
+
+
+def reported(health: object, current_agent: str) -> Iterator[Pace]:
+    """The pace that the state's health figures tell, for teams whose messages carry no times."""
+    metrics = read(health, "metrics")
+    times = _numbers(dict_of(read(metrics, "agent_cycle_times")))
+    if read(health, "status") == "healthy":
+        return
+    # The agent's own figure is left out of what it is compared with, unless there is no other.
+    others = [seconds for agent, seconds in times.items() if agent != current_agent]
+    overall = _plausible((read(metrics, "overall_cycle_time"),))
+    if current_agent in times and (others or overall):
+        usual = median(others) if others else overall[0]
+        yield Pace(
+            agent=current_agent,
+            seconds=times[current_agent],
+            usual=usual,
+            limit=FLOOR * usual,
+            evidence="health_status",
+        )
+
+
+def _until(figures: object) -> float:
+    until = read(figures, "until")
+    return float(until) if isinstance(until, int | float) and abs(until) < _LATEST else float("-inf")
+
+
+def _samples(figures: object) -> dict[str, deque[float]]:
+    kept = dict_of(read(figures, "cycle_times"))
+    times = {agent: deque(_plausible(items_of(given)), maxlen=LATEST) for agent, given in kept.items()}
+    return {agent: samples for agent, samples in times.items() if samples and isinstance(agent, str)}
+
+
+def _plausible(values: Collection[object]) -> list[float]:
+    return [float(value) for value in values if isinstance(value, int | float) and 0 <= value < _LONGEST]
+
+
+def _limit(earlier: Collection[float]) -> float:
+    logs = [log1p(seconds) for seconds in earlier]
+    middle = median(logs)
+    spread = 1.4826 * median(abs(value - middle) for value in logs)
+    far = expm1(middle + SPREADS * max(spread, _LEAST_SPREAD))
+    return max(FLOOR * median(earlier), BEYOND * max(earlier), far)
+
+
+def _numbers(times: Mapping[str, object]) -> dict[str, float]:
+    return {agent: found[0] for agent, seconds in times.items() if (found := _plausible((seconds,)))}

@@ -1,0 +1,312 @@
+"""Questions that agents asked and nobody answered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from langgraph_scrum_master.model import Asked, Question, Turn
+from langgraph_scrum_master.team.observe.asking import Ask, asks, shipped_model
+from langgraph_scrum_master.team.observe.asking.cues import cues
+from langgraph_scrum_master.team.observe.handoffs import called, hands_back, is_handoff
+from langgraph_scrum_master.text.terms import terms
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.team.observe.asking.model import AskingModel
+    from langgraph_scrum_master.team.observe.asking.replies import Speaker
+
+SETTLED = 0.5
+"""The probability from which a question is settled, by all turns that came after it together."""
+
+TRUST = {"other": 1.0, "self": 0.8, "tool": 0.5}
+"""How much the probability counts that a turn settles a question, by who speaks: tools say much that is no answer."""
+
+UNRELATED = 0.25
+"""The probability below which a turn has nothing to do with the question, however many such come."""
+
+SPEAKS_OF, ANSWERS = 0.4, 0.6
+"""The share of a question's terms that a reply takes up if it speaks of it, and the least probability of one that does,
+or that tells what was decided right after the question."""
+
+DOES_NOT_KNOW = 0.15
+"""The most probable that a reply is an answer whose speaker says it does not know."""
+
+NO_ANSWER = 0.3
+"""The probability below which a reply is no answer."""
+
+UNANSWERED = 2
+"""Turns of others after a doubtful question of an agent that has stopped, none of which answers it, that confirm it."""
+
+GIVEN_UP = 6
+"""Own turns of the asker after which it has gone on without an answer."""
+
+FACTS = frozenset(("WH", "WHETHER", "UNSURE", "LACK", "STUCK"))
+"""Concepts without which a turn that hands work over asks for work, not for a fact."""
+
+STALE = 48
+"""Turns after which a question that nobody answered no longer counts."""
+
+MOST = 6
+"""Open questions of one asker, the latest."""
+
+LOOKED_AT = 4_000
+"""Characters of a reply that are read."""
+
+_ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
+_CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
+_ASK_ELSEWHERE = re.compile(
+    r"\b(?:ask (?!for\b)\w+|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|get back to you"
+    r"|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
+    r"|nobody)\b",
+    re.I,
+)
+_YES_OR_NO = re.compile(
+    r"\b(?:yes|no|yep|nope|yeah|both|neither|ja|nein|oui|non|sí|si|sim|não|да|нет|हाँ|नहीं)\b|是|不|はい|いいえ|네|아니",
+    re.I,
+)
+_DECIDES = re.compile(
+    r"\b(?:we (?:use|keep|go|have|decided|will|do)|we'll|go with|it(?:'s| is)|they are|as (?:agreed|decided)"
+    r"|according to|use the|see (?:the|ADR)|ADR-\d+)\b",
+    re.I,
+)
+_SECOND_PERSON = re.compile(
+    r"\b(?:you|your|yours|sie|ihr|ihre[rnm]?|ihnen|du|dein\w*|vous|votre|vos|tu|ton|tes|usted|su|sus|tus?|você|seu|sua|lei|suo"
+    r"|вы|вас|вам|ваш\w*|आप\w*|aap\w*)\b|[您你]|お客様|ご|고객님|님|시",
+    re.I,
+)
+
+
+class OpenQuestions:
+    """What each asker asked for and was not told yet, oldest first."""
+
+    __slots__ = ("_count", "_doubtful", "_model", "by_asker")
+
+    def __init__(self, model: AskingModel | None = None, doubtful: bool = False) -> None:
+        self._model = model
+        self._doubtful = doubtful
+        self._count = 0
+        self.by_asker: dict[str, list[_Open]] = {}
+
+    @property
+    def pending(self) -> bool:
+        """Whether a question is open, and is not doubtful unless such count."""
+        if not self.by_asker:
+            return False
+        return any(asked.sure or self._doubtful for several in self.by_asker.values() for asked in several)
+
+    def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:
+        """Take in the next turn: it may answer, it may ask, and its speaker may have settled its own question."""
+        self._count += 1
+        if self.by_asker:
+            self._drop_stale()
+        if turn.kind == "system":
+            return
+        needs = asks(turn, self._model) if turn.kind == "agent" else ()
+        if needs and any(is_handoff(call) and not hands_back(call) for call in turn.tool_calls):
+            needs = tuple(need for need in needs if not FACTS.isdisjoint(cue.concept for cue in cues(need.text)))
+        if self.by_asker and turn.text.strip():
+            if needs and self.by_asker.keys() - {turn.agent} and says_it_does_not_know(turn.text):
+                # Who says that it does not know what another asks for does not need it itself.
+                needs = tuple(need for need in needs if "?" in need.text or "？" in need.text)
+            self._hear(turn, needs, earlier)
+        if needs:
+            self._ask(turn, needs, earlier)
+
+    def _drop_stale(self) -> None:
+        for asker, several in list(self.by_asker.items()):
+            if several[0].at <= self._count - STALE:
+                self._keep(asker, (asked for asked in several if asked.at > self._count - STALE))
+
+    def handed_back(self, agent: str) -> None:
+        """Take in that the agent gave its work back: it goes no further by itself, so what it asked is open."""
+        for asked in self.by_asker.get(agent, ()):
+            asked.confirm("handed back")
+
+    def forget(self, turn: Turn) -> None:
+        """Drop what was asked in a turn that is out of the window."""
+        self._keep(turn.agent, (asked for asked in self.by_asker.get(turn.agent, ()) if asked.question.turn != turn.id))
+
+    def open(self) -> tuple[Question, ...]:
+        """The questions that nobody has answered, doubtful ones only if something has confirmed them, or such count."""
+        return tuple(
+            [asked.question for several in self.by_asker.values() for asked in several if asked.sure or self._doubtful]
+        )
+
+    def _ask(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
+        upper = (self._model or shipped_model()).upper
+        others = [each for each in earlier if each.agent != turn.agent]
+        present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
+        asked = [replace(_opened(turn, need, present, others, upper), at=self._count) for need in needs]
+        before = self.by_asker.get(turn.agent, [])
+        for new in asked:
+            if any(not new.wanted.isdisjoint(old.wanted) for old in before):
+                new.confirm("asked again")
+        kept = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
+        self.by_asker[turn.agent] = [*kept, *asked][-MOST:]
+
+    def _hear(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
+        speaker = _last_agent(earlier) if turn.kind == "tool" else turn.agent
+        for asker, several in list(self.by_asker.items()):
+            if turn.kind == "tool" and asker != speaker:
+                continue
+            by: Speaker = "tool" if turn.kind == "tool" else "self" if asker == turn.agent else "other"
+            # Who asks again has not found it.
+            if by == "self" and needs:
+                continue
+            self._keep(asker, _left(several, turn, by, needs))
+
+    def _keep(self, asker: str, left: Iterable[_Open]) -> None:
+        if kept := list(left):
+            self.by_asker[asker] = kept
+        else:
+            self.by_asker.pop(asker, None)
+
+
+@dataclass(slots=True)
+class _Open:
+    question: Question
+    wanted: frozenset[str]
+    sure: bool
+    at: int = 0
+    """The number of the turn in which it was asked."""
+    replies: int = 0
+    own_turns: int = 0
+    unsettled: float = 1.0
+    """The probability that no turn so far has settled it."""
+
+    def settled_by(self, probability: float) -> bool:
+        """Take in a turn that settles the question with this probability; whether it is settled now."""
+        if probability < UNRELATED:
+            return False
+        self.unsettled *= 1 - probability
+        return self.unsettled <= 1 - SETTLED
+
+    def confirm(self, by: str) -> None:
+        """Take in evidence that the question is one, and open."""
+        if not self.sure:
+            self.sure = True
+            self.question = replace(self.question, evidence=f"{self.question.evidence}, {by}", confirmed=True)
+
+    def is_put_to(self, agent: str) -> bool:
+        """Whether this agent was asked, by a call or a handoff, or was named while nobody has spoken since."""
+        if agent.lower() == self.question.addressee.lower():
+            return True
+        return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
+
+
+def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...]) -> list[_Open]:
+    """What of this is still open after the turn."""
+    said = _statement(turn, needs)
+    if not said:
+        return several
+    likely = [_probability(asked, said, by) for asked in several]
+    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:LOOKED_AT])):
+        # A list with an item for each question.
+        likely = [max(p, ANSWERS) for p in likely]
+    left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(TRUST[by] * p)]
+    if by != "tool" and len(several) > 1 and len(left) < len(several):
+        left = _not_spoken_of(several, left, turn.text, said)
+    for asked, p in zip(several, likely, strict=True):
+        if by == "self":
+            asked.own_turns += 1
+        elif by == "other":
+            asked.replies += 1
+            if p < NO_ANSWER and says_it_does_not_know(said):
+                asked.confirm(f"{turn.agent} does not know")
+            elif asked.replies >= UNANSWERED and not asked.own_turns:
+                asked.confirm("nobody answered")
+    return [asked for asked in left if asked.own_turns < GIVEN_UP]
+
+
+def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
+    """Of several questions, those that the answer does not speak of; a list with an item for each answers them all."""
+    if len(_ITEM.findall(text[:LOOKED_AT])) >= len(several):
+        return left
+    spoken = frozenset(terms(said))
+    unspoken = [asked for asked in several if asked.wanted.isdisjoint(spoken)]
+    if len(unspoken) == len(several):
+        return left
+    for asked in unspoken:
+        asked.unsettled = 1.0
+    return unspoken
+
+
+def says_it_does_not_know(said: str) -> bool:
+    """Whether a reply says that its speaker does not know either, or names somebody else to ask."""
+    found = {cue.concept for cue in cues(said[:LOOKED_AT])}
+    return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(said))
+
+
+def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
+    """What of the turn is no question."""
+    text = turn.text[:LOOKED_AT]
+    for need in sorted(needs, key=lambda need: -need.start):
+        text = f"{text[: need.start]} {text[need.end :]}"
+    return text.strip()
+
+
+def _probability(asked: _Open, said: str, by: Speaker) -> float:
+    """The probability that what was said settles the question: the model's, within what the form allows."""
+    from langgraph_scrum_master.team.observe.asking.replies import settles
+
+    likely = settles(asked.question.text, said, by)
+    if by != "other":
+        return likely
+    words = frozenset(terms(said))
+    if not words and not _YES_OR_NO.search(said):
+        return 0.0
+    if says_it_does_not_know(said):
+        return min(likely, DOES_NOT_KNOW)
+    speaks_of_it = len(words & asked.wanted) >= SPEAKS_OF * max(1, len(asked.wanted)) and bool(words - asked.wanted)
+    decides = asked.replies == 0 and bool(_DECIDES.search(said))
+    return max(likely, ANSWERS) if (speaks_of_it or decides) and not said.endswith(("?", "？")) else likely
+
+
+def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:
+    addressee, text = _addressed(turn, need.text, present)
+    question = Question(
+        asker=turn.agent,
+        text=text,
+        turn=turn.id,
+        addressee=addressee,
+        since=turn.time,
+        whom=_whom(turn, need, addressee, others),
+        start=need.start,
+        end=need.end,
+        probability=need.probability,
+        evidence=need.evidence,
+        confirmed=need.probability >= upper,
+        doubtful=need.probability < upper,
+    )
+    opened = _Open(question, frozenset(terms(text)), need.probability >= upper)
+    if any(map(hands_back, turn.tool_calls)):
+        opened.confirm("handed back")
+    return opened
+
+
+def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, str]:
+    """Whom the need is put to, and the need without the call."""
+    handed_to = next((handoff.target for handoff in called(turn)), "") if turn.tool_calls else ""
+    if call := _CALLED.match(need):
+        name = (call[1] or call[2]).lower()
+        known = (agent for agent in (handed_to, *present) if agent.lower() == name)
+        if addressee := next(known, name if call[1] else ""):
+            return addressee, need[call.end() :] or need
+    return handed_to, need
+
+
+def _whom(turn: Turn, need: Ask, addressee: str, others: list[Turn]) -> Asked:
+    """Whom the need is put to: the user where it was the user who spoke, and is spoken to."""
+    if need.of_user:
+        return "user"
+    spoken_to = bool(_SECOND_PERSON.search(turn.text[need.start : need.end] or need.text))
+    last = next((each.kind for each in reversed(others) if each.kind in ("human", "agent")), "human")
+    if last == "human" and spoken_to and not addressee:
+        return "user"
+    return "team" if addressee or spoken_to or "?" in need.text or "？" in need.text else "nobody"
+
+
+def _last_agent(earlier: Collection[Turn]) -> str:
+    return next((turn.agent for turn in reversed(list(earlier)) if turn.kind == "agent"), "")

@@ -1,0 +1,193 @@
+"""Talk in circles: agents that undo each other's work, pass a question round or restate what was said, in any wording.
+
+A small logistic model over the latest short statements. `benchmarks/train_circles.py` fits it, and prints how it does
+with each author's scenarios left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from langgraph_scrum_master.model import Cycle, Turn
+from langgraph_scrum_master.team.observe.acts import Act, is_failure
+from langgraph_scrum_master.team.observe.cycles import topic_of
+from langgraph_scrum_master.team.observe.handoffs import is_handoff
+
+LATEST = 6
+"""Statements that are looked at together."""
+
+FEWEST = 5
+"""Statements before which talk is no circle."""
+
+LOOK_BACK = 8
+"""Statements before it in which a word, or a name, counts as said."""
+
+LONGEST = 400
+"""Characters of a statement. A longer one, or one with code, brings material: the talk starts afresh."""
+
+WEIGHTS = {"known": 0.87, "own": 0.19, "again": 1.66, "new_name": -3.76, "done": -4.47, "failures": 0.95, "bias": -0.59}
+"""The model: what speaks for a circle, and what against it."""
+
+_AT_MOST = sum(weight for name, weight in WEIGHTS.items() if weight > 0)
+
+ON_TOPIC = 1.0
+"""What it adds that all statements are marked with one topic."""
+
+CONFIDENCE = 0.8
+
+_AGAIN = re.compile(
+    r"\b(?:again|back|still|once more|(?:second|third|fourth|fifth|sixth) time|restor\w+|revert\w*|undo\w*|undid"
+    r"|re-?(?:add|appl|open|nam|introduc|insert|set)\w*|same|as i said|as discussed"
+    r"|wieder\w*|erneut|noch ?mal|zurück\w*|nach wie vor|de nuevo|otra vez|vuel\w+|encore|de nouveau|à nouveau|remis\w*"
+    r"|rétabli\w*|novamente|de novo|outra vez|volt\w+|ancora|di nuovo|nuovamente|ripristin\w*|rimess\w*"
+    r"|снова|опять|обратно|ещё раз|еще раз|верну\w*|по-прежнему|फिर|दोबारा|वापस)\b"
+    r"|又|再次|改回|重新|还是|また|再び|戻し|やはり|다시|또|되돌|여전히",
+    re.I,
+)
+_DONE = re.compile(
+    r"\b(?:done|fixed|pass(?:ed|es)?|green|merged|works|resolved|solved|finished|completed?|deployed|shipped|settled"
+    r"|fertig|erledigt|grün|behoben|terminé\w*|résolu\w*|listo|hecho|resuelto|feito|pronto|resolvido|fatto|risolto"
+    r"|готово|исправ\w*|решено|हो गया|हो गई)\b|完成|通过|解决|搞定|完了|済み|通り|완료|해결|통과",
+    re.I,
+)
+
+
+class Statement(NamedTuple):
+    """What an agent said, measured against what was said before."""
+
+    act: Act
+    known: float
+    """The share of its words that were said before; 1 if it says nothing."""
+    new_name: bool
+
+    @property
+    def again(self) -> bool:
+        """Whether it speaks of doing something again, or back."""
+        return bool(_AGAIN.search(self.act.turn.text))
+
+    @property
+    def done(self) -> bool:
+        """Whether it speaks of something that is done."""
+        return bool(_DONE.search(self.act.turn.text))
+
+
+class Talk:
+    """The latest short statements since somebody last brought something new."""
+
+    __slots__ = ("_count", "_earlier", "_failures", "_latest", "_names", "_words")
+
+    def __init__(self) -> None:
+        self._latest: deque[Statement] = deque(maxlen=LATEST)
+        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK + LATEST)
+        self._words: dict[str, int] = {}
+        self._names: dict[str, int] = {}
+        self._count = self._failures = 0
+
+    def add(self, turn: Turn, acts: Sequence[Act]) -> None:
+        """Take in the next turn with its acts. A person's word, a new plan, long texts and results start afresh."""
+        if turn.kind == "agent" and _talks(turn):
+            for act in acts:
+                self._latest.append(self._measured(act))
+        elif turn.kind == "tool" and is_failure(turn.text):
+            self._failures += 1
+        elif not _confirms_handoff(turn):
+            self._latest.clear()
+            self._earlier.clear()
+            self._words.clear()
+            self._names.clear()
+            self._failures = 0
+
+    @property
+    def progress(self) -> bool:
+        """Whether the talk does not go in circles."""
+        if len(self._latest) < FEWEST:
+            return True
+        # Statements about new things are no circle, whatever else there is to them: most turns are done with here.
+        return self._most_possible() <= 0 or self.score() <= 0
+
+    def __len__(self) -> int:
+        """The statements that are looked at together."""
+        return len(self._latest)
+
+    def _most_possible(self) -> float:
+        """The score if everything that takes longer to find out spoke for a circle."""
+        fresh = sum([statement.new_name for statement in self._latest]) / len(self._latest)
+        on_topic = ON_TOPIC if "topic" in self._latest[-1].act.turn.marks else 0.0
+        return WEIGHTS["bias"] + on_topic + _AT_MOST + WEIGHTS["new_name"] * fresh
+
+    def cycles(self) -> tuple[Cycle, ...]:
+        """The circle that the team talks in, if it does."""
+        return () if self.progress else (_cycle([statement.act.turn for statement in self._latest]),)
+
+    def features(self) -> dict[str, float]:
+        """What the model looks at."""
+        latest = self._latest
+        size = len(latest)
+        return {
+            "known": sum(statement.known for statement in latest) / size,
+            "own": sum(self._own(statement.act) for statement in latest) / size,
+            "again": sum(statement.again for statement in latest) / size,
+            "new_name": sum(statement.new_name for statement in latest) / size,
+            "done": sum(statement.done for statement in latest) / size,
+            "failures": min(self._failures, 4) / 4,
+        }
+
+    def score(self) -> float:
+        """The log odds of a circle, less the threshold."""
+        turns = [statement.act.turn for statement in self._latest]
+        on_topic = ON_TOPIC if topic_of(turns) else 0.0
+        return WEIGHTS["bias"] + on_topic + sum(WEIGHTS[name] * value for name, value in self.features().items())
+
+    def _own(self, act: Act) -> float:
+        """The share of words in common with what the same agent said before."""
+        before = takewhile(lambda each: each is not act, self._earlier)
+        return max((_overlap(act.said, each.said) for each in before if each.turn.agent == act.turn.agent), default=0.0)
+
+    def _measured(self, act: Act) -> Statement:
+        self._count += 1
+        since = max(0, self._count - LOOK_BACK - 1)
+        words, said_at = act.said, self._words
+        fresh = [word for word in words if said_at.get(word, 0) <= since]
+        known = 1 - len(fresh) / len(words) if words else 1.0
+        # A new number is a new name, and found without looking for names.
+        new_name = any(word[0].isdigit() for word in fresh)
+        if not new_name:
+            new_name = any(self._names.get(name, said_at.get(name, 0)) <= since for name in act.names)
+            self._names.update(dict.fromkeys(act.names, self._count))
+        for word in words:
+            said_at[word] = self._count
+        self._earlier.append(act)
+        return Statement(act, known, new_name)
+
+
+def _talks(turn: Turn) -> bool:
+    return len(turn.text) <= LONGEST and all(map(is_handoff, turn.tool_calls)) and "```" not in turn.text
+
+
+def _confirms_handoff(turn: Turn) -> bool:
+    return turn.kind == "tool" and turn.agent.startswith("transfer_")
+
+
+def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
+    return len(words & others) / max(1, min(len(words), len(others)))
+
+
+def _cycle(turns: Sequence[Turn]) -> Cycle:
+    agents = tuple(dict.fromkeys(turn.agent for turn in turns))
+    times = [turn.time for turn in turns if turn.time is not None]
+    return Cycle(
+        agent=turns[-1].agent,
+        topic=topic_of(turns) or turns[-1].text,
+        count=len(turns),
+        evidence=tuple(turn.id for turn in turns),
+        kind="topic_cycle",
+        agents=agents,
+        about=f"circle of {' '.join(sorted(agents))}",
+        first=min(times, default=None),
+        last=max(times, default=None),
+        confidence=CONFIDENCE,
+    )

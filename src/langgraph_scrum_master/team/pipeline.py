@@ -1,0 +1,466 @@
+"""The verbs in order: observe, detect, query, retrieve, rank, fit, render, inject, record."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from langgraph_scrum_master._internal import telemetry
+from langgraph_scrum_master._internal.logs import Redact, cleaned, logger, redacting
+from langgraph_scrum_master._internal.shapes import unwrapped
+from langgraph_scrum_master._internal.threads import off_loop
+from langgraph_scrum_master.config import InjectionConfig
+from langgraph_scrum_master.errors import steers_the_graph
+from langgraph_scrum_master.model import (
+    ContextGap,
+    Dropped,
+    InjectionRecord,
+    InjectionResult,
+    Observation,
+    Query,
+    RetrievedContext,
+    SMOutput,
+    SourceFailure,
+    Turn,
+    instant,
+)
+from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
+from langgraph_scrum_master.retrieval.retrieve import OPENING, opened
+from langgraph_scrum_master.team.delivery import state_update, target_for
+from langgraph_scrum_master.team.detect import DETECTORS, detect
+from langgraph_scrum_master.team.detect.clarification import LIKELY
+from langgraph_scrum_master.team.history import given_keys, sorted_out, waits
+from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, health_status, observe
+from langgraph_scrum_master.team.observe.asking import asks
+from langgraph_scrum_master.team.record.facts import facts, keep, log, measure, outcome, record_outcome
+from langgraph_scrum_master.team.record.redaction import redacted, redacted_snapshot
+from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder, taken
+from langgraph_scrum_master.team.state import FIGURES_KEY, records
+from langgraph_scrum_master.text.prose import sentences
+from langgraph_scrum_master.text.tokens import estimate_tokens
+
+if TYPE_CHECKING:
+    from langgraph_scrum_master.retrieval.dedupe import Split
+    from langgraph_scrum_master.retrieval.sources import ShelfSources
+    from langgraph_scrum_master.team.consult import AssistantCaller
+
+MOST_PENDING = 8
+"""Further gaps that a result lists."""
+
+PICKED_FROM = 20
+"""The best candidates, of which an assistant picks."""
+
+Emit: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Tells whoever watches the run what happens, as it happens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What was observed, and the gaps that are not settled yet, the one to serve first."""
+
+    state: State
+    observation: Observation
+    gaps: tuple[ContextGap, ...] = ()
+    given_up: tuple[ContextGap, ...] = ()
+    """Gaps whose need was tried as often as it may be, and for which nobody was called yet."""
+    elsewhere: tuple[ContextGap, ...] = ()
+    """Gaps of other agents, which are left to others to serve."""
+    failure: str = ""
+    """Why nothing could be observed."""
+    thread: str = ""
+    """The thread of the graph, where it is known."""
+    looked: tuple[int, int] = field(default=(0, 0), compare=False)
+    """From when to when it took, in nanoseconds since the epoch: for traces alone."""
+
+    @property
+    def calm(self) -> bool:
+        """Whether there is nothing to serve, and nothing to give up."""
+        return not self.gaps and not self.given_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found for a gap and is worth giving, and what was left on the way."""
+
+    contexts: tuple[RetrievedContext, ...]
+    dropped: tuple[Dropped, ...] = ()
+    failures: tuple[SourceFailure, ...] = ()
+
+
+def no_shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
+    """No sources beside the memory itself."""
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """The stages with their settings."""
+
+    config: InjectionConfig = field(default_factory=InjectionConfig)
+    detectors: tuple[Detector, ...] = DETECTORS
+    sources: tuple[Source, ...] = ()
+    shelf_sources: ShelfSources = no_shelf_sources
+    clock: Clock = time.time
+    recorder: Recorder | None = None
+    count_tokens: TokenCounter = estimate_tokens
+    watcher: Watcher = field(default_factory=Watcher, compare=False)
+    assistant: AssistantCaller | None = None
+    snapshots: SnapshotRecorder | None = None
+    redact: Redact | None = None
+
+    def glance(self, state: object, running: bool = False) -> dict[str, Any] | None:
+        """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting.
+
+        In a graph that is `running`, a turn that does not say when it was made was made now.
+        """
+        try:
+            if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
+                return None
+            if self.detectors != DETECTORS or self.config.assumptions or waits(state):
+                return None
+            seen = glance(state, self.watcher, self.clock() if running else None)
+            if seen is None:
+                return None
+            return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
+        # The sighting meets it again, and tells.
+        except Exception:
+            return None
+
+    def sight(self, state: object, running: bool = False) -> Sighting:
+        """Observe and detect: no I/O, and on a healthy team nothing more happens."""
+        began = time.time_ns()
+        with redacting(self.redact):
+            sighting = self._sight(state, running)
+        return replace(sighting, looked=(began, time.time_ns())) if sighting.gaps else sighting
+
+    def _sight(self, state: object, running: bool) -> Sighting:
+        values: State = {}
+        try:
+            values, saved_at = unwrapped(state)
+            if not isinstance(values.get("messages"), list):
+                _warn_if_malformed(state, values)
+            observation = observe(
+                values,
+                now=saved_at or self._now(),
+                requirements=self.config.requirements,
+                watcher=self.watcher,
+                saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
+            )
+            found = detect(observation, self._all_detectors())
+            if self.config.user_questions == "leave":
+                found = tuple(gap for gap in found if gap.whom != "user")
+            gaps, given_up = (
+                sorted_out(found, values, observation.turns, self.config.max_attempts) if found else ((), ())
+            )
+        # Whatever a host's state holds, looking at it must not fail the host.
+        except Exception as error:
+            if steers_the_graph(error):
+                raise
+            told = f"{type(error).__name__}: {error}"
+            logger.error("observation.failed", error=told)
+            return Sighting(state=values, observation=Observation(now=""), failure=told)
+        return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
+
+    def _all_detectors(self) -> tuple[Detector, ...]:
+        if not self.config.assumptions:
+            return self.detectors
+        from langgraph_scrum_master.team.detect.assumption import assumption_made
+
+        return (*self.detectors, assumption_made)
+
+    async def confirmed(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that the assistant, if there is one, does not confirm.
+
+        Questions that are only likely are shown to it, too.
+        """
+        if self.assistant is None or not sighting.gaps:
+            return sighting
+        turns, deadline = sighting.observation.turns, self.config.assistant_deadline
+        with redacting(self.redact):
+            verdicts = await asyncio.gather(*(self.assistant.confirms(gap, turns, deadline) for gap in sighting.gaps))
+        confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
+        return replace(sighting, gaps=confirmed)
+
+    def sure(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that only an assistant could confirm."""
+        if self.assistant is None:
+            return sighting
+        return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= LIKELY))
+
+    async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
+        """Find context for the first gap and make the result of it; None if there is no gap."""
+        with redacting(self.redact):
+            if not sighting.gaps:
+                return await self._escalate(sighting, emit) if sighting.given_up else None
+            with telemetry.span("evaluate", sighting.looked[0] or None) as span:
+                telemetry.past("detect", *sighting.looked)
+                result = await self._serve(sighting, memory, emit)
+                telemetry.note(span, outcome=outcome(result), kept=len(result.contexts_retrieved), **facts(result))
+            await self._keep(result)
+            await keep(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
+        return result
+
+    async def _serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult:
+        started = self.clock()
+        gap, *pending = sighting.gaps
+        emit("gap", cleaned(seen_gap(gap), self.redact))
+        finding = await self.find(gap, sighting, memory)
+        emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
+        with telemetry.span("fit"):
+            fitted = await off_loop(self.fit, gap, finding, sighting)
+        result = replace(
+            fitted,
+            pending=tuple(pending[:MOST_PENDING]),
+            duration_ms=(self.clock() - started) * 1000,
+            model_tokens=self.assistant.tokens(gap) if self.assistant else 0,
+        )
+        emit(outcome(result), facts(result))
+        return result
+
+    async def answer(
+        self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
+    ) -> InjectionResult:
+        """The result with a person's answer as its context, which is remembered for the next time."""
+        with redacting(self.redact):
+            return await self._answered(result, answer, sighting, memory)
+
+    async def _answered(
+        self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
+    ) -> InjectionResult:
+        title = "Answer of a person"
+        context = RetrievedContext(
+            source="memory",
+            content=answer,
+            relevance_score=1.0,
+            retrieved_at=sighting.observation.now,
+            key=f"answer:{result.gap.need}",
+            title=title,
+            created_at=sighting.observation.now,
+        )
+        if memory is not None:
+            try:
+                metadata = {"title": title, "created_at": context.created_at}
+                await memory.store_embedding(context.key, f"{result.gap.context_query}\n{answer}", metadata)
+            except Exception as error:
+                logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
+        fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
+        answered = replace(fitted, escalated=True)
+        await self._keep(answered)
+        return answered
+
+    async def _escalate(self, sighting: Sighting, emit: Emit) -> InjectionResult:
+        gap, *pending = sighting.given_up
+        result = replace(
+            self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
+        )
+        emit("escalated", cleaned(seen_gap(gap), self.redact))
+        await self._keep(result)
+        await keep(result, self._snapshot(sighting, ()), self.config.deadline)
+        return result
+
+    async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
+        """Ask all sources, and keep what is relevant, new to the agent, and said once, as passages."""
+        from langgraph_scrum_master.retrieval.passages import passages
+        from langgraph_scrum_master.retrieval.retrieve import retrieve_each
+        from langgraph_scrum_master.team.needs import build_queries
+
+        until = time.monotonic() + self.config.assistant_deadline
+        turns = sighting.observation.turns
+        written = await self.assistant.writes(gap, turns, self.config.assistant_deadline) if self.assistant else ""
+        queries = build_queries(gap, sighting.observation, written)
+        sources = self.asked(memory)
+        for each in (memory, *(source for source in sources if source not in self.sources)):
+            await opened(each, OPENING * self.config.deadline)
+        found, failures = await retrieve_each(queries, sighting.state, sources, self.config.deadline)
+        new, left = await off_loop(self._new, gap, sighting, found)
+        picked = await self._picked(gap, queries, new, until)
+        kept, further = await off_loop(self._chosen, new) if picked is None else picked
+        shown = await off_loop(passages, kept, queries, self.count_tokens)
+        return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
+
+    async def _picked(
+        self, gap: ContextGap, queries: Sequence[Query], new: Sequence[Sequence[RetrievedContext]], until: float
+    ) -> Split | None:
+        """What the assistant picks of the best; None if it has no opinion."""
+        from langgraph_scrum_master.retrieval.dedupe import distinct, picked
+        from langgraph_scrum_master.retrieval.retrieve import merged
+
+        if self.assistant is None or not any(new):
+            return None
+        offered, repeated = await off_loop(distinct, merged(new))
+        query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
+        texts = [f"{context.title}\n{context.content}".strip() for context in best]
+        places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
+        if places is None:
+            return None
+        kept, left = picked(offered, places)
+        return kept, [*left, *repeated]
+
+    def asked(self, memory: MemoryStore | None) -> tuple[Source, ...]:
+        """The sources that are asked for context."""
+        from langgraph_scrum_master.retrieval.sources import enabled_sources
+
+        return enabled_sources(self.config, memory, self.sources, self.shelf_sources)
+
+    def _new(
+        self, gap: ContextGap, sighting: Sighting, found: Sequence[Sequence[RetrievedContext]]
+    ) -> tuple[list[list[RetrievedContext]], list[Dropped]]:
+        """What says something that the agent does not know yet, for each query."""
+        from langgraph_scrum_master.retrieval.dedupe import filled, novel
+
+        in_view = sighting.observation.turns[-self.config.view_window :] if self.config.view_window else ()
+        seen = [*in_view, *(turn for turn in sighting.observation.turns if turn.agent == gap.agent)]
+        told, said = [_told(turn) for turn in seen], [gap.context_query, *(turn.text for turn in seen)]
+        given = given_keys(sighting.state, gap.agent, in_view)
+        new: list[list[RetrievedContext]] = []
+        left: list[Dropped] = []
+        for contexts in found:
+            worded, empty = filled(contexts)
+            kept, known = novel(worded, told, said, given)
+            new.append(kept)
+            left += [*empty, *known]
+        return new, left
+
+    def _chosen(self, new: Sequence[Sequence[RetrievedContext]]) -> Split:
+        """What is worth its tokens: above the bar, not far below the best for its query, and said once."""
+        from langgraph_scrum_master.retrieval.dedupe import above, beside_the_best, distinct
+        from langgraph_scrum_master.retrieval.retrieve import merged
+
+        worth: list[list[RetrievedContext]] = []
+        left: list[Dropped] = []
+        for contexts in new:
+            relevant, weak = above(contexts, self.config.min_relevance_score)
+            once, again = distinct(relevant)
+            near, far = beside_the_best(once)
+            worth.append(near)
+            left += [*weak, *again, *far]
+        kept, repeated = distinct(merged(worth))
+        return kept, [*left, *repeated]
+
+    def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
+        """The contexts that fit into the budget, as the text for the agent."""
+        from langgraph_scrum_master.retrieval.fit import select
+        from langgraph_scrum_master.retrieval.frame import framed
+
+        def fits(contexts: Sequence[RetrievedContext]) -> bool:
+            text = framed(gap, contexts)
+            within = len(text.encode()) <= self.config.max_context_size_bytes
+            return within and self.count_tokens(text) <= self.config.max_context_tokens
+
+        kept, left = select(finding.contexts, self.config.max_context_items, fits)
+        text = framed(gap, kept)
+        return InjectionResult(
+            gap=gap,
+            contexts_retrieved=tuple(kept),
+            injected=bool(kept),
+            injection_target=target_for(gap, sighting.state, sighting.observation),
+            total_context_size=len(text.encode()),
+            duration_ms=0.0,
+            text=text,
+            total_tokens=self.count_tokens(text),
+            dropped=(*finding.dropped, *left),
+            failures=finding.failures,
+            after=sighting.observation.turns[-1].id if sighting.observation.turns else "",
+        )
+
+    async def _keep(self, result: InjectionResult) -> None:
+        if self.config.log_injections:
+            log(result)
+        measure(result)
+        await keep(redacted(result, self.redact), self.recorder, self.config.deadline)
+
+    def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:
+        if (recorder := self.snapshots) is None:
+            return None
+        names = [source.name for source in sources]
+
+        def record(result: InjectionResult) -> None:
+            snapshot = taken(
+                sighting.state,
+                at=sighting.observation.now,
+                thread=sighting.thread,
+                config=self.config.to_dict(),
+                sources=names,
+                result=result,
+                keys=recorder.keys,
+            )
+            recorder(redacted_snapshot(snapshot, self.redact))
+
+        return record
+
+    def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
+        """What to write into the state."""
+        if sighting.failure:
+            return {"sm_output": failed_output(sighting.failure, self._now())}
+        seen = sighting.observation
+        if result is None:
+            return state_update(sighting.state, seen, None, elsewhere=sighting.elsewhere)
+        health, cycles = health_status(seen), cycle_analysis(seen)
+        return state_update(sighting.state, seen, result, health, cycles, sighting.elsewhere)
+
+    def new_outcomes(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
+        """The records whose outcome this update sets for the first time."""
+        waited = {r.gap_id for r in records(sighting.state.get("injection_history")) if r.outcome == "open"}
+        told = records(update.get("injection_history"))
+        return [record for record in told if record.gap_id in waited and record.outcome != "open"]
+
+    async def record_outcomes(self, found: Sequence[InjectionRecord]) -> None:
+        """Log, count and record outcomes of injections."""
+        with redacting(self.redact):
+            for record in found:
+                await record_outcome(record, self.recorder, self.config.deadline, self.config.log_injections)
+
+    def _now(self) -> str:
+        return datetime.fromtimestamp(self.clock(), UTC).isoformat()
+
+
+def failed_output(why: str, now: str) -> SMOutput:
+    """The account of a step that failed."""
+    return SMOutput(
+        observed_at=now,
+        current_agent="",
+        circular_logic_detected=False,
+        gate_blocked=False,
+        gaps=(),
+        injection_result=None,
+        processing_notes=f"failed, the graph goes on: {why}",
+    )
+
+
+def _once(dropped: Sequence[Dropped], kept: Sequence[RetrievedContext]) -> tuple[Dropped, ...]:
+    """Each context that was left once, as it was left last; none that another query has kept."""
+    shown = {(context.source, context.key) for context in kept}
+    last = {(drop.source, drop.key): drop for drop in dropped}
+    return tuple(drop for place, drop in last.items() if place not in shown)
+
+
+def _told(turn: Turn) -> str:
+    """What the turn states: a question holds the words of its answer without telling it."""
+    text = turn.text
+    for need in sorted(asks(turn), key=lambda need: -need.start):
+        text = f"{text[: need.start]}\n{text[need.end :]}"
+    return text if "?" not in text else "\n".join(s for s in sentences(text) if not s.endswith("?"))
+
+
+def seen_gap(gap: ContextGap) -> dict[str, Any]:
+    """What is told of a gap as soon as it is seen."""
+    return {
+        "gap_id": gap.gap_id,
+        "agent": gap.agent,
+        "reason": gap.reason,
+        "confidence": gap.confidence,
+        "query": gap.context_query,
+        "indicators": list(gap.indicators),
+    }
+
+
+def _warn_if_malformed(state: object, values: State) -> None:
+    if not values and state != {}:
+        logger.warning("state.malformed", expected="a dict, a dataclass or a Pydantic model", got=type(state).__name__)
+    messages = values.get("messages", [])
+    if not isinstance(messages, list | tuple):
+        logger.warning("state.malformed", key="messages", expected="a list", got=type(messages).__name__)

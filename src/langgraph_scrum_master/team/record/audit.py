@@ -1,0 +1,37 @@
+"""The audit log: one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from langgraph_scrum_master._internal.serialisation import Plain
+from langgraph_scrum_master.model import InjectionRecord
+
+SCHEMA = 1
+
+
+class JsonlRecorder:
+    """Appends each result, with all its text, to a file; the folder is made if it is not there."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._lock = threading.Lock()
+
+    def __call__(self, result: Plain) -> None:
+        """Append one line; lines of several threads and processes do not mix."""
+        self._append(result.to_dict())
+
+    def record_outcome(self, record: InjectionRecord) -> None:
+        """Append what became of an injection, without words of its text."""
+        self._append({"outcome_of": replace(record, news=()).to_dict()})
+
+    def _append(self, said: dict[str, Any]) -> None:
+        line = json.dumps({"schema": SCHEMA, **said}, ensure_ascii=False, sort_keys=True) + "\n"
+        with self._lock:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab", buffering=0) as file:
+                file.write(line.encode(errors="backslashreplace"))

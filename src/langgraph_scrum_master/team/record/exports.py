@@ -1,0 +1,93 @@
+"""Messages as other frameworks write them → messages as they are observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langgraph_scrum_master._internal.shapes import content_text, dict_of, fields_text, items_of, text_of
+
+LISTS = ("messages", "chat_history", "chat_messages", "history", "conversation", "tasks_output", "items")
+"""Where an export holds its messages."""
+
+
+def messages_in(data: object) -> list[Any]:
+    """The messages of an export, in the shape that is observed; none if it is no export."""
+    if isinstance(data, Mapping):
+        return next((found for name in LISTS if (found := messages_in(data.get(name)))), [])
+    entries = items_of(data)
+    return [as_message(entry) for entry in entries] if entries and all(map(_is_message, entries)) else []
+
+
+def as_message(entry: Any) -> Any:
+    """One message; what has a known shape already stays as it is."""
+    return next((read(entry) for fits, read in _SHAPES if fits(entry)), entry)
+
+
+def _is_message(entry: object) -> bool:
+    if isinstance(entry, list | tuple):
+        return len(entry) == 2 and all(isinstance(part, str) for part in entry)
+    known = ("content", "role", "type", "data", "lc", "raw", "output", "tool_calls", "call_id")
+    return isinstance(entry, Mapping) and any(name in entry for name in known)
+
+
+def _pair(entry: Sequence[str]) -> dict[str, Any]:
+    return {"role": entry[0], "content": entry[1]}
+
+
+def _of_autogen(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """AutoGen's agents speak as `source`; what they call and get stands in the content."""
+    speaker, content = text_of(entry.get("source")), entry.get("content")
+    stamp = {"timestamp": entry["created_at"]} if "created_at" in entry else {}
+    own = {"id": entry.get("id"), "name": speaker, **stamp}
+    if entry.get("type") == "ToolCallRequestEvent":
+        return {"role": "assistant", "content": "", "tool_calls": [_call(dict_of(c)) for c in items_of(content)], **own}
+    if entry.get("type") == "ToolCallExecutionEvent":
+        told = [dict_of(each) for each in items_of(content)]
+        said = "\n".join(text_of(each.get("content")) for each in told)
+        return {"role": "tool", "content": said, "tool_call_id": told[0].get("call_id") if told else None, **own}
+    return {"role": "user" if speaker == "user" else "assistant", "content": content_text(content), **own}
+
+
+def _of_crew(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """CrewAI tells of each task who did it and what came of it."""
+    said = entry.get("raw") or entry.get("output") or ""
+    return {
+        "role": "assistant",
+        "name": "_".join(text_of(entry.get("agent")).lower().split()) or "assistant",
+        "content": said if isinstance(said, str) else fields_text(said),
+        **({"timestamp": entry["timestamp"]} if "timestamp" in entry else {}),
+    }
+
+
+def _of_call(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": "", "tool_calls": [_call(entry)]}
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": call.get("call_id") or call.get("id"), "name": call.get("name"), "args": call.get("arguments")}
+
+
+def _of_call_output(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {"role": "tool", "content": fields_text(entry.get("output")), "tool_call_id": entry.get("call_id")}
+
+
+def _is_autogen(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and "source" in entry and "content" in entry and "role" not in entry
+
+
+def _is_crew(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and "agent" in entry and ("raw" in entry or "output" in entry)
+
+
+def _of_type(kind: str) -> Callable[[Any], bool]:
+    return lambda entry: isinstance(entry, Mapping) and entry.get("type") == kind
+
+
+_SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any], dict[str, Any]]], ...] = (
+    (lambda entry: isinstance(entry, list | tuple), _pair),
+    (_of_type("function_call"), _of_call),
+    (_of_type("function_call_output"), _of_call_output),
+    (_is_autogen, _of_autogen),
+    (_is_crew, _of_crew),
+)

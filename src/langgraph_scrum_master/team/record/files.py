@@ -1,0 +1,283 @@
+"""Disk → snapshots: of this version and of earlier ones, bare states, lists of messages, and exports of others."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from langgraph_scrum_master._internal.shapes import dict_of, items_of, text_of
+from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.model import Snapshot
+from langgraph_scrum_master.team.record.exports import messages_in
+from langgraph_scrum_master.team.record.snapshots import (
+    MOST_MESSAGES,
+    SCHEMA,
+    dumped,
+    plain_message,
+    state_slice,
+    write_text,
+)
+from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
+
+KINDS = (".json", ".jsonl")
+"""The files of a folder that are read."""
+
+
+class Placed(NamedTuple):
+    """A snapshot and where it stands, or why there is none."""
+
+    where: str
+    snapshot: Snapshot | None
+    problem: str = ""
+    of: int | None = None
+    """How many there are, where each is made only when it is its turn."""
+
+
+def read_json(path: Path | str, text: str | None = None) -> Any:
+    """What a JSON file holds, or this text of it."""
+    text = read_text(path) if text is None else text
+    if not text.strip():
+        raise DecodeError(f"{str(path)!r} is empty: it must hold JSON")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"{str(path)!r} is not JSON: {error}") from error
+
+
+def read_text(path: Path | str) -> str:
+    """The text of a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{str(path)!r} must be UTF-8: {error}") from error
+
+
+def snapshots_in(path: Path, name: str = "") -> Iterator[Placed]:
+    """The snapshots of a file of JSON or of JSON lines; what cannot be read is told in its place, and the rest goes on.
+
+    A list of messages gives a snapshot for each of them, which holds what was there then.
+    """
+    name = name or path.name
+    try:
+        text = read_text(path)
+        lines = _lines(text)
+        if _is_lines(path, lines):
+            yield from _of_lines(name, lines)
+        else:
+            yield from _placed(name, of_data(read_json(name, text), name))
+    except DecodeError as error:
+        yield Placed(name, None, str(error))
+
+
+def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
+    """The one state that a file holds, or this text of it; of a conversation, that after its last message."""
+    text, name = read_text(path) if text is None else text, str(path)
+    lines = _lines(text)
+    if _is_lines(path, lines):
+        return _only([_snapshot_of(placed) for placed in _of_lines(name, lines)], name)
+    data = read_json(name, text)
+    # Nobody has said anything yet.
+    if isinstance(data, Mapping) and not _is_whole(data) and data.get("messages") == []:
+        return data
+    found = of_data(data, name)
+    # Beside its messages, a state may have keys that an agent requires.
+    rest = data if isinstance(found, Growing) and isinstance(data, Mapping) else {}
+    return {**rest, **_only(found, name)}
+
+
+def _only(found: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
+    if not len(found):
+        raise DecodeError(f"{name!r} is empty: it must hold JSON")
+    (last,) = deque(found, maxlen=1)
+    if len(found) > 1 and last.origin != "messages":
+        raise DecodeError(f"{name!r} holds {len(found)} states, not one: `scrum-master replay` looks at all of them")
+    return last.state
+
+
+def _snapshot_of(placed: Placed) -> Snapshot:
+    if placed.snapshot is None:
+        raise DecodeError(placed.problem)
+    return placed.snapshot
+
+
+def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
+    """Write the snapshots as JSON lines; into a `.json` file a single one as a person reads it, or a list of them."""
+    if path.suffix != ".json":
+        write_text(path, "".join(map(dumped, snapshots)))
+    elif len(snapshots) == 1:
+        write_text(path, dumped(snapshots[0], indent=1))
+    else:
+        rows = ",\n".join(dumped(snapshot).rstrip() for snapshot in snapshots)
+        write_text(path, f"[\n{rows}\n]\n")
+
+
+def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
+    """The snapshots that plain data holds."""
+    if isinstance(data, list) and data and all(isinstance(each, Mapping) and _is_whole(each) for each in data):
+        whole = [_of_whole(each, name) for each in data]
+        # LangGraph's server gives a thread's history with the newest first.
+        return whole[::-1] if "values" in data[0] else whole
+    if isinstance(data, Mapping) and _is_whole(data):
+        return [_of_whole(data, name)]
+    if isinstance(data, Mapping) and any(key in data for key in _TELLING):
+        return [_of_state(data, name)]
+    if messages := messages_in(data):
+        return Growing(messages)
+    raise DecodeError(
+        f"{name!r} must hold a snapshot, a state (with `messages` or another key that is read), or messages as "
+        f"LangChain, OpenAI, AutoGen or CrewAI write them, got {data!r:.80}"
+    )
+
+
+class Growing:
+    """A snapshot for each message, which holds it and those before it; each is made when it is its turn."""
+
+    def __init__(self, messages: Sequence[Any]) -> None:
+        self._said = [plain_message(message) for message in messages]
+
+    def __len__(self) -> int:
+        return len(self._said)
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for end in range(1, len(self) + 1):
+            said = self._said[max(0, end - MOST_MESSAGES) : end]
+            yield Snapshot(state={"messages": said}, step=end, origin="messages")
+
+
+def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What an earlier version wrote, in the shape of this one."""
+    version = data.get("schema")
+    if not isinstance(version, int) or version < 1:
+        raise DecodeError(f"{name!r} has schema {version!r}, it must be a whole number from 1 to {SCHEMA}")
+    if version > SCHEMA:
+        raise DecodeError(f"{name!r} has schema {version}, this version reads 1 to {SCHEMA}: install a newer one")
+    for step in range(version, SCHEMA):
+        data = {**UPGRADES[step](data), "schema": step + 1}
+    return data
+
+
+def _from_1(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The first version was a bare state or list of messages, or that under `state`, with `now` in seconds."""
+    state, now = data.get("state"), data.get("now")
+    return {
+        "state": {"messages": state} if isinstance(state, list) else state,
+        "at": _iso(now) if isinstance(now, int | float) else "",
+        "origin": "state",
+        "ran": "result" in data,
+        "result": data.get("result"),
+    }
+
+
+def _iso(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    # A number that is no time.
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+UPGRADES: dict[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}
+"""From each version to the next."""
+
+_TELLING = (*(key for key in HOST_KEYS if key != "messages"), *READ_BACK)
+"""With one of these beside its messages, a state is one of a moment, and not a conversation."""
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """The lines that are not empty, with their numbers."""
+    return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def _is_lines(path: Path, lines: Sequence[tuple[int, str]]) -> bool:
+    if path.suffix == ".jsonl" or len(lines) < 2:
+        return path.suffix == ".jsonl"
+    # Where the first line is a whole value by itself, so are the others.
+    return lines[0][1].lstrip()[:1] == "{" and lines[0][1].rstrip()[-1:] == "}"
+
+
+def _of_lines(name: str, lines: Sequence[tuple[int, str]]) -> Iterator[Placed]:
+    rows: list[tuple[str, Any]] = []
+    for number, line in lines:
+        where = f"{name}:{number}"
+        try:
+            rows.append((where, read_json(where, line)))
+        except DecodeError as error:
+            yield Placed(where, None, str(error))
+    states = [row for row in rows if _is_state(row[1])]
+    if len(rows) > 1 and len(states) == len(rows):
+        yield from _of_states(states)
+        return
+    if rows and not states and not any(isinstance(data, Mapping) and _is_whole(data) for _, data in rows):
+        yield from _placed(name, of_data([data for _, data in rows], name))
+        return
+    for where, data in rows:
+        try:
+            yield from (Placed(where, snapshot) for snapshot in of_data(data, where))
+        except DecodeError as error:
+            yield Placed(where, None, str(error))
+
+
+def _of_states(rows: Sequence[tuple[str, Any]]) -> Iterator[Placed]:
+    """A state a line: the steps of one run if each goes on with the messages of the one before."""
+    said = [items_of(state.get("messages")) for _, state in rows]
+    one_run = all(after[: len(before)] == before for before, after in pairwise(said))
+    origin = "checkpoint" if one_run else "state"
+    for step, (where, state) in enumerate(rows, 1):
+        yield Placed(where, replace(_of_state(state, where), step=step, origin=origin))
+
+
+def _placed(name: str, snapshots: Sequence[Snapshot] | Growing) -> Iterator[Placed]:
+    of = len(snapshots) if isinstance(snapshots, Growing) else None
+    return (Placed(name, snapshot, of=of) for snapshot in snapshots)
+
+
+def _is_state(data: object) -> bool:
+    return (
+        isinstance(data, Mapping)
+        and not _is_whole(data)
+        and (isinstance(data.get("messages"), list) or any(key in data for key in _TELLING))
+    )
+
+
+def _of_state(data: Mapping[str, Any], name: str) -> Snapshot:
+    return _decoded(upgraded({"schema": 1, "state": data}, name), name)
+
+
+def _is_whole(data: Mapping[str, Any]) -> bool:
+    return "schema" in data or ("values" in data and "created_at" in data)
+
+
+def _of_whole(data: Mapping[str, Any], name: str) -> Snapshot:
+    if "values" in data:
+        return _of_server(data)
+    if "state" not in data:
+        hint = ": it is an audit log, which ScrumMaster(snapshots=…) writes with the states" if "gap" in data else ""
+        raise DecodeError(f"{name!r} has no 'state'{hint}")
+    return _decoded(upgraded(data, name), name)
+
+
+def _of_server(data: Mapping[str, Any]) -> Snapshot:
+    """A state as LangGraph's server writes it."""
+    step = dict_of(data.get("metadata")).get("step")
+    return Snapshot(
+        state=state_slice(dict_of(data.get("values"))),
+        at=text_of(data.get("created_at")),
+        thread=text_of(dict_of(data.get("checkpoint")).get("thread_id")),
+        step=step if isinstance(step, int) else 0,
+        origin="checkpoint",
+    )
+
+
+def _decoded(data: Mapping[str, Any], name: str) -> Snapshot:
+    try:
+        return Snapshot.from_dict(data)
+    except DecodeError as error:
+        raise DecodeError(f"{name!r}: {error}") from error

@@ -1,0 +1,63 @@
+"""A result without what must not leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from langgraph_scrum_master._internal.logs import Redact
+from langgraph_scrum_master.model import ContextGap, InjectionResult, RetrievedContext, Snapshot
+
+
+def redacted(result: InjectionResult, redact: Redact | None) -> InjectionResult:
+    """The result with all its words redacted; ids, keys, names, figures and times stay."""
+    if redact is None:
+        return result
+    return replace(
+        result,
+        gap=_gap(result.gap, redact),
+        pending=tuple(_gap(gap, redact) for gap in result.pending),
+        contexts_retrieved=tuple(_context(context, redact) for context in result.contexts_retrieved),
+        dropped=tuple(replace(each, title=redact(each.title)) for each in result.dropped),
+        failures=tuple(replace(each, error=redact(each.error)) for each in result.failures),
+        text=redact(result.text),
+    )
+
+
+def redacted_snapshot(snapshot: Snapshot, redact: Redact | None) -> Snapshot:
+    """The snapshot with all words of its state and its result redacted; who spoke, ids and times stay."""
+    if redact is None:
+        return snapshot
+    result = redacted(snapshot.result, redact) if snapshot.result is not None else None
+    return replace(snapshot, state=_within(snapshot.state, redact, _WHO), result=result)
+
+
+_WHO = frozenset({"role", "type", "name", "id", "tool_call_id", "agent", "current_agent", "active_agent", "timestamp"})
+"""Fields of messages and states without which nothing could be told of them."""
+
+
+def _gap(gap: ContextGap, redact: Redact) -> ContextGap:
+    return replace(
+        gap,
+        context_query=redact(gap.context_query),
+        missing=tuple(map(redact, gap.missing)),
+        parts=tuple(map(redact, gap.parts)),
+        about=redact(gap.about),
+    )
+
+
+def _context(context: RetrievedContext, redact: Redact) -> RetrievedContext:
+    return replace(
+        context,
+        content=redact(context.content),
+        title=redact(context.title),
+        metadata=_within(context.metadata, redact),
+    )
+
+
+def _within(value: Any, redact: Redact, but: frozenset[str] = frozenset()) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: item if key in but else _within(item, redact, but) for key, item in value.items()}
+    return [_within(item, redact, but) for item in value] if isinstance(value, list) else value

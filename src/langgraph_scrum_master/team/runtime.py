@@ -1,0 +1,209 @@
+"""One step of the scrum master in a running graph: with what the run says for itself, and never failing it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.runnables import RunnableLambda
+from langgraph.errors import GraphBubbleUp
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import interrupt
+
+from langgraph_scrum_master._internal.logs import cleaned, logger, redacting
+from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
+from langgraph_scrum_master._internal.threads import wait_for
+from langgraph_scrum_master.errors import ConfigError, StoreError
+from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.protocols import MemoryStore, Namespaced
+from langgraph_scrum_master.team.history import unread, waiting
+from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output, seen_gap
+from langgraph_scrum_master.team.reader import ANYBODY, Reader
+from langgraph_scrum_master.team.record.facts import facts
+
+NAME = "scrum_master"
+
+_OUTSIDE: Runtime[Any] = Runtime()
+
+
+class Step:
+    """What a step writes into the state of a graph."""
+
+    def __init__(self, pipeline: Pipeline, memory: MemoryStore | None) -> None:
+        self._pipeline = pipeline
+        self._memory = memory
+
+    def run(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
+        """The update for a state; without a gap no event loop is touched."""
+        if (quiet := self._pipeline.glance(state, running=True)) is not None:
+            return quiet
+        try:
+            sighting = reader.narrowed(self._pipeline.sight(state, running=True))
+            if sighting.gaps and self._pipeline.assistant is not None:
+                sighting = wait_for(self._pipeline.confirmed(sighting))
+            if sighting.calm:
+                return self._with_outcomes(sighting, self._update(sighting, None))
+            run = _Run(self._pipeline, self._memory, _runtime())
+            result = wait_for(run.serve(sighting))
+            if answer := run.ask_a_person(result):
+                result = wait_for(run.answered(result, answer, sighting))
+            return self._with_outcomes(sighting, self._update(sighting, result))
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            return self._failed(error)
+
+    async def arun(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
+        """The same without blocking the event loop."""
+        if (quiet := self._pipeline.glance(state, running=True)) is not None:
+            return quiet
+        try:
+            sighting = await self._pipeline.confirmed(reader.narrowed(self._pipeline.sight(state, running=True)))
+            result = None
+            if not sighting.calm:
+                run = _Run(self._pipeline, self._memory, _runtime())
+                result = await run.serve(sighting)
+                if answer := run.ask_a_person(result):
+                    result = await run.answered(result, answer, sighting)
+            update = self._update(sighting, result)
+            await self._pipeline.record_outcomes(self._pipeline.new_outcomes(sighting, update))
+            return update
+        except GraphBubbleUp:
+            raise
+        except Exception as error:
+            return self._failed(error)
+
+    def text_for(self, reader: Reader, state: Any) -> str:
+        """What waits in the state for this reader, unless it stands in the messages anyway."""
+        try:
+            if self._pipeline.config.deliver == "message" or not waiting(state):
+                return ""
+            return reader.text(state, self._pipeline.sight(state).observation)
+        # Whatever a host's state holds, the model is called.
+        except Exception as error:
+            self._failed(error)
+            return ""
+
+    def _update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
+        update = self._pipeline.update(sighting, result)
+        if self._pipeline.config.deliver == "message":
+            update |= _as_messages(sighting, update)
+        return update
+
+    def _with_outcomes(self, sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
+        """The update, after the outcomes that it sets were recorded."""
+        if found := self._pipeline.new_outcomes(sighting, update):
+            wait_for(self._pipeline.record_outcomes(found))
+        return update
+
+    def _failed(self, error: Exception) -> dict[str, Any]:
+        told = f"{type(error).__name__}: {error}"
+        with redacting(self._pipeline.redact):
+            logger.error("scrum_master.failed", error=told)
+        return {"sm_output": failed_output(told, "")}
+
+
+class _Run:
+    """A step in which there is a gap, in one run of the graph."""
+
+    def __init__(self, pipeline: Pipeline, memory: MemoryStore | None, runtime: Runtime[Any]) -> None:
+        config = pipeline.config.for_run(runtime.context)
+        self._pipeline = pipeline if config is pipeline.config else replace(pipeline, config=config)
+        self._runtime = runtime
+        if memory is None:
+            self._memory = self._graphs_store()
+        else:
+            own = read(runtime.context, "namespace") is None
+            self._memory = memory if own else opened_for(memory, config.namespace)
+
+    async def serve(self, sighting: Sighting) -> InjectionResult | None:
+        """The result, as a run of its own in LangChain traces, which shows facts and not the state."""
+        results: list[InjectionResult | None] = []
+        threaded = replace(sighting, thread=text_of(read(self._runtime.execution_info, "thread_id")))
+
+        async def evaluate(_gap: dict[str, Any]) -> dict[str, Any]:
+            results.append(await self._pipeline.serve(threaded, self._memory, self._emit))
+            return facts(results[0]) if results[0] is not None else {}
+
+        gap = (sighting.gaps or sighting.given_up)[0]
+        about = {"scrum_master_agent": gap.agent, "scrum_master_reason": gap.reason}
+        shown = cleaned(seen_gap(gap), self._pipeline.redact)
+        await RunnableLambda(evaluate, name=NAME).ainvoke(shown, {"run_name": NAME, "tags": [NAME], "metadata": about})
+        return results[0]
+
+    def ask_a_person(self, result: InjectionResult | None) -> str:
+        """The answer of the person to whom a need goes that context did not help, if that is wanted."""
+        if result is None or not result.escalated or self._pipeline.config.escalate != "interrupt":
+            return ""
+        gap = result.gap
+        question = {"agent": gap.agent, "question": gap.context_query, "reason": gap.reason, "gap_id": gap.gap_id}
+        answer: object = interrupt(question)
+        return answer.strip() if isinstance(answer, str) else fields_text(answer)
+
+    async def answered(self, result: InjectionResult | None, answer: str, sighting: Sighting) -> InjectionResult | None:
+        """The result with a person's answer."""
+        if result is None:
+            return None
+        return await self._pipeline.answer(result, answer, sighting, self._memory)
+
+    def _emit(self, event: str, told: dict[str, Any]) -> None:
+        self._runtime.stream_writer({"event": f"{NAME}.{event}", **told})
+
+    def _graphs_store(self) -> MemoryStore | None:
+        if self._runtime.store is None:
+            return None
+        from langgraph_scrum_master.memory.langgraph_store import StoreMemory
+
+        return StoreMemory(self._runtime.store, namespace=self._pipeline.config.namespace)
+
+
+def opened_for(memory: MemoryStore, namespace: str) -> MemoryStore:
+    """The memory of this namespace in the same place; one that has no such thing is refused, never shared."""
+    if not isinstance(memory, Namespaced):
+        raise ConfigError(
+            f"the run's context names the namespace {namespace!r}, and {type(memory).__name__} has no for_namespace: "
+            "give it one, or leave the namespace out"
+        )
+    opened = memory.for_namespace(namespace)
+    if not isinstance(opened, Namespaced) or opened.namespace != namespace:
+        raise StoreError(f"for_namespace({namespace!r}) gave {opened!r}, which is not that namespace's")
+    return opened
+
+
+def _runtime() -> Runtime[Any]:
+    try:
+        return get_runtime()
+    except (RuntimeError, KeyError):
+        return _OUTSIDE
+
+
+def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
+    """The payloads that nobody has read as messages, unless they are there already or must wait for a tool's answer."""
+    state = {**sighting.state, **update}
+    messages = items_of(state.get("messages"))
+    sent = {read(message, "id") for message in messages}
+    texts = {f"{NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
+    fresh = {key: payload for key, payload in texts.items() if key not in sent and payload.get("text")}
+    if not fresh or _waits_for_a_tool(messages):
+        return {}
+    from langchain_core.messages import HumanMessage
+
+    return {
+        "messages": [
+            HumanMessage(
+                content=str(payload["text"]),
+                name=NAME,
+                id=key,
+                additional_kwargs={"lc_source": NAME, "gap_id": payload["gap_id"]},
+            )
+            for key, payload in fresh.items()
+        ]
+    }
+
+
+def _waits_for_a_tool(messages: Sequence[Any]) -> bool:
+    # Providers refuse a conversation in which something stands between a tool call and its answer.
+    answered = {read(message, "tool_call_id") for message in messages}
+    calls = next((items_of(read(m, "tool_calls")) for m in reversed(messages) if items_of(read(m, "tool_calls"))), ())
+    return any(read(call, "id") not in answered for call in calls)

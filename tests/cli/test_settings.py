@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from langgraph_scrum_master import ConfigError, InjectionConfig
+from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
+from langgraph_scrum_master.briefing.settings import LIMIT, global_store
+from langgraph_scrum_master.cli.app import Commands, app
+from langgraph_scrum_master.cli.settings import BRIEFING, KNOBS, Given, defaults
+
+COMMAND = str(Path(sys.executable).with_name("scrum-master"))
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in a project with settings."""
+    settings = 'max_context_items = 3\nnamespace = "shop"\nmemory_path = "memory"\n[requirements]\ndev = ["story"]\n'
+    (tmp_path / "scrum-master.toml").write_text(settings, encoding="utf-8")
+    folder = tmp_path / "src" / "deep"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    return tmp_path
+
+
+def scrum_master(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def shown(*arguments: str) -> dict[str, dict[str, object]]:
+    told = scrum_master(*arguments, "config", "show", "--json")
+    assert told.exit_code == 0, told.output
+    return dict(json.loads(told.stdout))
+
+
+def test_every_field_of_the_configuration_can_be_set() -> None:
+    assert tuple(field.name for field in fields(InjectionConfig)) == KNOBS
+
+
+def test_the_nearest_file_is_read_and_paths_are_told_from_its_folder_on(project: Path) -> None:
+    found = shown()
+
+    file = str(project / "scrum-master.toml")
+    assert found["max_context_items"] == {"value": 3, "from": file}
+    assert found["memory_path"] == {"value": str(project / "memory"), "from": file}
+    assert found["requirements"] == {"value": {"dev": ["story"]}, "from": file}
+    assert found["deadline"] == {"value": 2.0, "from": "default"}
+
+
+def test_the_environment_wins_over_the_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_MAX_CONTEXT_ITEMS", "7")
+    monkeypatch.setenv("SCRUM_MASTER_REQUIREMENTS", '{"tea": ["coverage"]}')
+
+    found = shown()
+
+    assert found["max_context_items"] == {"value": 7, "from": "SCRUM_MASTER_MAX_CONTEXT_ITEMS"}
+    assert found["requirements"]["value"] == {"tea": ["coverage"]}
+
+
+def test_another_file_can_be_named(project: Path) -> None:
+    other = project / "other.toml"
+    other.write_text("max_attempts = 1", encoding="utf-8")
+
+    found = shown("--config", str(other))
+
+    assert found["max_attempts"]["value"] == 1
+    assert found["max_context_items"]["from"] == "default"
+
+
+def test_settings_are_the_defaults_of_options_and_flags_win(project: Path) -> None:
+    assert scrum_master("remember", "The shop closes at six.").exit_code == 0
+
+    found = scrum_master("memory", "search", "When does the shop close?", "--json")
+    elsewhere = scrum_master("memory", "search", "When does the shop close?", "--namespace", "default", "--json")
+
+    assert [each["content"] for each in json.loads(found.stdout)] == ["The shop closes at six."]
+    assert json.loads(elsewhere.stdout) == []
+
+
+def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
+    given = {"deadline": Given("0.1", "SCRUM_MASTER_DEADLINE"), "namespace": Given("shop", "SCRUM_MASTER_NAMESPACE")}
+
+    assert defaults(Commands()["hook"], given)["user-prompt-submit"] == {"namespace": "shop"}
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("budgets = 1", "sets ['budgets']: settings are"),
+        ("memroy_path = 'x'", "sets ['memroy_path']: did you mean memory_path? Settings are"),
+        ("max_context_items = 'many'", "max_context_items must be a whole number, 1 or more, got 'many'"),
+        ("max_context_items = ", "is not TOML"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: str) -> None:
+    (project / "scrum-master.toml").write_text(written, encoding="utf-8")
+
+    failed = scrum_master("config", "show")
+
+    assert isinstance(failed.exception, ConfigError)
+    assert told in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("MEMORY_INJECTION_LIMIT", "abc", "a whole number, 0 or more, got 'abc'"),
+        ("MEMORY_INJECTION_LIMIT", "-1", "a whole number, 0 or more, got '-1'"),
+        ("MEMORY_RELEVANCE_WEIGHT", "7", "a number from 0 to 1, got '7'"),
+        ("MEMORY_INJECTION_ENABLED", "perhaps", "true or false, got 'perhaps'"),
+    ],
+)
+def test_a_setting_of_briefings_that_cannot_work_is_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+) -> None:
+    monkeypatch.setenv(f"SCRUM_MASTER_{name}", text)
+
+    failed = scrum_master("config", "show")
+
+    assert str(failed.exception) == f"SCRUM_MASTER_{name} must be {told}"
+
+
+def test_settings_of_briefings_are_shown_as_they_are_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_INJECTION_LIMIT", "3")
+    monkeypatch.setenv("SCRUM_MASTER_MEMORY_INJECTION_ENABLED", "no")
+
+    found = {name: each["value"] for name, each in shown().items()}
+
+    assert (found["memory_injection_limit"], found["memory_injection_enabled"]) == (3, False)
+    assert Path(str(found["global_store"])).expanduser() == global_store(None, {})
+    assert BRIEFING["memory_injection_limit"] == LIMIT
+    assert BRIEFING["memory_relevance_weight"] == RELEVANCE_WEIGHT
+
+
+def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_one(project: Path) -> None:
+    bank = project / "docs" / "knowledge-bank"
+    bank.mkdir(parents=True)
+    lessons = "".join(f"### Pattern: Lesson {i}\nDo it in way {i}.\n- Observation count: 1\n\n" for i in range(5))
+    (bank / "patterns.md").write_text(lessons, encoding="utf-8")
+    file, root = project / "scrum-master.toml", str(project)
+    file.write_text('memory_injection_limit = 2\nglobal_store = "elsewhere"', encoding="utf-8")
+    limited = scrum_master("brief", "--project-root", root)
+    file.write_text("memory_injection_limit = ", encoding="utf-8")
+    done = subprocess.run([COMMAND, "brief", "--project-root", root], capture_output=True, text=True, check=False)
+
+    assert "2 entries (2 local, 0 global)" in limited.stdout
+    assert (done.returncode, "is not TOML" in done.stderr) == (0, True)
+    assert "5 entries" in done.stdout
+
+
+def test_a_file_that_is_not_there_is_told(project: Path) -> None:
+    failed = scrum_master("--config", "nowhere.toml", "version")
+
+    assert "cannot read 'nowhere.toml'" in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("SCRUM_MASTER_MEMROY_PATH", "did you mean SCRUM_MASTER_MEMORY_PATH?"),
+        ("SCRUM_MASTER_BUDGETS_OF_ALL", "`scrum-master config show` shows all that there are"),
+    ],
+)
+def test_a_variable_that_is_no_setting_is_told_and_ignored(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("SCRUM_MASTER_CONFIG", str(project / "scrum-master.toml"))
+    monkeypatch.setenv("SCRUM_MASTER_EMPTY", "")
+
+    done = scrum_master("config", "show", "--json")
+
+    assert done.stderr == f"scrum-master: {name} is no setting, and is ignored: {told}\n"
+    assert json.loads(done.stdout)["memory_path"]["value"] == str(project / "memory")
+
+
+def test_a_command_that_must_be_quick_tells_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRUM_MASTER_GLOBAL_STOER", "x")
+
+    done = subprocess.run([COMMAND, "brief"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0
+    assert done.stderr.count("did you mean SCRUM_MASTER_GLOBAL_STORE?") == 1
