@@ -33,6 +33,7 @@ lint: $(READY) ## check format, style, types, layers and that the documentation 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tests/check_layout.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 format: $(READY) ## format the code and fix what can be fixed

@@ -6,7 +6,7 @@ than these eleven.
 
 from __future__ import annotations
 
-from langgraph_scrum_master.team.observe.asking.dataset import read_turns
+from langgraph_scrum_master.team.observe.asking.dataset import read_labelled_turns
 from langgraph_scrum_master.team.observe.asking.model import shipped
 from train_asking import DATA, TEST, figures
 from train_circles import FILES, noticed
@@ -14,7 +14,7 @@ from train_circles import FILES, noticed
 
 def main() -> None:
     model = shipped()
-    turns = read_turns(DATA / "asking" / TEST)
+    turns = read_labelled_turns(DATA / "asking" / TEST)
     found = [model.read(turn.text).probability >= model.upper for turn in turns]
     print(f"asking, all languages: {figures(found, [turn.asks for turn in turns])}")
     for language in sorted({turn.language for turn in turns}):

@@ -25,7 +25,7 @@ from langgraph_scrum_master import ChromaMemory, ContextAssembler, Memory
 from langgraph_scrum_master.learning import CodeUnit, Commit, Experience, FormattedContext, Searcher, Value
 from langgraph_scrum_master.learning.indexers import index_code, index_commits, index_values
 from langgraph_scrum_master.learning.records import experiences_on
-from langgraph_scrum_master.text.similarity import Shelf
+from langgraph_scrum_master.text.similarity import SaidTexts
 
 RECORDS = 2_000
 ALL = ["memories", "code", "experiences", "values", "commits"]
@@ -41,7 +41,7 @@ def duplicates() -> None:
     some = [" ".join(texts(8, Random(i)))[:900] for i in range(100)]
 
     def ours() -> None:
-        shelf = Shelf()
+        shelf = SaidTexts()
         for text in some:
             shelf.add(text)
 

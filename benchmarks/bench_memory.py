@@ -29,10 +29,10 @@ import structlog
 from chromadb.config import Settings
 
 from langgraph_scrum_master import ChromaMemory, Decision, InjectionPipeline
-from langgraph_scrum_master.memory.chroma_server import LINKS, LOOKED_AT
+from langgraph_scrum_master.memory.chroma_server import EF_SEARCH, LINKS
 from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.rank.embedders import embedder_for
-from langgraph_scrum_master.rank.query import units
+from langgraph_scrum_master.rank.query import unit_rows
 
 ROUNDS = 150
 WARM_UP = 50
@@ -138,7 +138,7 @@ class Bare:
     def __init__(self, folder: Path) -> None:
         self._client = chromadb.PersistentClient(str(folder), settings=Settings(anonymized_telemetry=False))
         # As in a Chroma server that we fill: with the default of 100 it looks at no more than it is asked for.
-        hnsw: Any = {"space": "cosine", "max_neighbors": LINKS, "ef_search": LOOKED_AT}
+        hnsw: Any = {"space": "cosine", "max_neighbors": LINKS, "ef_search": EF_SEARCH}
         self._collection = self._client.create_collection("bare", configuration={"hnsw": hnsw})
 
     def add(self, kept: Sequence[str]) -> None:
@@ -201,7 +201,7 @@ class Filled:
         with backend.store.database.reading() as statements:
             rows = statements.vectors(shelf.row, "memory", 0)
         ids = np.array([number for number, _ in rows])
-        vectors = units(np.stack([np.frombuffer(packed, "<f2") for _, packed in rows]).astype("float32"))
+        vectors = unit_rows(np.stack([np.frombuffer(packed, "<f2") for _, packed in rows]).astype("float32"))
         shares = []
         for _ in range(rounds):
             vector = np.array(embedder_for("static").embed_query(self.question()))

@@ -37,8 +37,8 @@ from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.prompts.divergence import COMPARED, LEAST_WORDS, divergence
 from langgraph_scrum_master.prompts.pipeline import MIN_RELEVANCE_SCORE
 from langgraph_scrum_master.prompts.priority import summed_relevance
-from langgraph_scrum_master.rank.query import Asked, Candidates
-from langgraph_scrum_master.rank.relevance import EARNS_ITS_TOKENS, calibrated
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
+from langgraph_scrum_master.rank.relevance import RELEVANCE_BAR, calibrated
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 from langgraph_scrum_master.text.terms import terms
 
@@ -86,7 +86,7 @@ class Conversation:
             assert shelf.row is not None
             ids = list(statements.keyed(shelf.row.id, "memory", list(self.turns)).values())
         rows = shelf.rows(ids, SEARCHED)
-        asked = Asked(question, shelf.statistics, backend.embedder)
+        asked = RankQuery(question, shelf.statistics, backend.embedder)
         candidates = Candidates([row.candidate for row in rows])
         found = {space.name: space.strengths(asked, candidates) for space in SPACES if space.speaks(asked)}
         return [row.key for row in rows], found
@@ -194,7 +194,7 @@ def bar(conversations: list[Conversation]) -> None:
             own.append(([s for _, s in found], [s for key, s in found if key in question.evidence]))
         unknown = conversation.strange(conversations[(i + 1) % len(conversations)])
         foreign += [max((score for _, score in conversation.scored(text)), default=0.0) for text in unknown]
-    print(f"\nEARNS_ITS_TOKENS (now {EARNS_ITS_TOKENS})   foreign questions served   own evidence that passes")
+    print(f"\nEARNS_ITS_TOKENS (now {RELEVANCE_BAR})   foreign questions served   own evidence that passes")
     for share in (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.28):
         needed = calibrated(share)
         passes = sum(score >= needed for _, evidence in own for score in evidence)

@@ -26,7 +26,7 @@ from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory.record_memory import CANDIDATES
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.memory.search import may_answer
-from langgraph_scrum_master.rank.answers import EARNS_ITS_TOKENS, NeedQuery, Weights, signs_of
+from langgraph_scrum_master.rank.answers import ANSWER_BAR, AnswerWeights, NeedQuery, signs_of
 from langgraph_scrum_master.rank.query import Candidates
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.retrieval.dedupe import FAR_BELOW
@@ -85,7 +85,7 @@ def chat_needs(conversations: Sequence[Conversation], names: Sequence[str]) -> I
             yield _need(name, False, conversation.memory, text, (), frozenset())
 
 
-def fitted(needs: Sequence[Need]) -> Weights:
+def fitted(needs: Sequence[Need]) -> AnswerWeights:
     """Logistic regression, by Newton's method; each group counts the same."""
     signs, right = np.concatenate([n.signs for n in needs]), np.concatenate([n.holds for n in needs]).astype(float)
     sizes = {group: sum(len(n.holds) for n in needs if n.group == group) for group in {n.group for n in needs}}
@@ -100,7 +100,7 @@ def fitted(needs: Sequence[Need]) -> Weights:
         slope = scaled.T @ (share * (odds - right)) + ridge @ weights
         curve = (scaled * (share * odds * (1 - odds))[:, None]).T @ scaled + ridge
         weights -= np.linalg.solve(curve, slope)
-    return Weights(*(weights / scale).tolist())
+    return AnswerWeights(*(weights / scale).tolist())
 
 
 class Outcome(NamedTuple):
@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
         )
 
 
-def outcome(needs: Sequence[Need], weights: Weights, bar: float) -> Outcome:
+def outcome(needs: Sequence[Need], weights: AnswerWeights, bar: float) -> Outcome:
     served = items = good = injected = noisy = 0
     for need in needs:
         chances = 1 / (1 + np.exp(-(need.signs @ weights)))
@@ -163,7 +163,7 @@ async def main() -> None:
     groups = sorted({need.group for need in needs})
     for group in groups if len(groups) > 1 else ():
         weights = fitted([need for need in needs if need.group != group])
-        print(f"{group:24}", outcome([n for n in needs if n.group == group], weights, EARNS_ITS_TOKENS))
+        print(f"{group:24}", outcome([n for n in needs if n.group == group], weights, ANSWER_BAR))
     left_out = {
         bar: [
             outcome([n for n in needs if n.group == g], fitted([n for n in needs if n.group != g]), bar) for g in groups

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from langgraph_scrum_master.team.observe.asking import model as asking_model
-from langgraph_scrum_master.team.observe.asking.dataset import LabelledTurn, read_turns
-from langgraph_scrum_master.team.observe.asking.features import Features, features
+from langgraph_scrum_master.team.observe.asking.dataset import LabelledTurn, read_labelled_turns
+from langgraph_scrum_master.team.observe.asking.features import UnitFeatures, features
 from langgraph_scrum_master.team.observe.asking.model import score
 from langgraph_scrum_master.team.observe.asking.replies import reply_features
 from langgraph_scrum_master.team.observe.asking.train import Example, examples_of, train
-from langgraph_scrum_master.team.observe.asking.units import units
-from langgraph_scrum_master.team.observe.asking.weights import Weights
+from langgraph_scrum_master.team.observe.asking.units import split_units
+from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 
 DATA = Path(__file__).parent / "data"
 PACKAGE = Path(asking_model.__file__).parent
@@ -80,7 +80,7 @@ def figures(found: Sequence[bool], labels: Sequence[bool]) -> Figures:
 
 
 def turns() -> dict[str, list[LabelledTurn]]:
-    return {path.name: read_turns(path) for path in sorted((DATA / "asking").glob("*.txt"))}
+    return {path.name: read_labelled_turns(path) for path in sorted((DATA / "asking").glob("*.txt"))}
 
 
 def careless(turn: LabelledTurn, chance: random.Random) -> LabelledTurn | None:
@@ -109,7 +109,7 @@ def weighted(turn: LabelledTurn) -> list[Example]:
     return [each._replace(weight=each.weight * RARE.get(turn.kind, 1.0)) for each in examples_of(turn)]
 
 
-def trained(given: Sequence[LabelledTurn]) -> Weights:
+def trained(given: Sequence[LabelledTurn]) -> LinearWeights:
     examples = [example for turn in given for example in weighted(turn)]
     # By the turn alone: what is added elsewhere changes no other turn.
     typed = [turn for each in given if (turn := careless(each, random.Random(each.text))) is not None]
@@ -143,19 +143,19 @@ def unrelated(rows: Sequence[dict[str, Any]], files: dict[str, list[LabelledTurn
     ]
 
 
-def trained_replies(rows: Sequence[dict[str, Any]], files: dict[str, list[LabelledTurn]]) -> Weights:
+def trained_replies(rows: Sequence[dict[str, Any]], files: dict[str, list[LabelledTurn]]) -> LinearWeights:
     own, more = reply_examples(rows), reply_examples(unrelated(rows, files))
     examples = [*own, *(example._replace(weight=ELSEWHERE_WEIGHT) for example in more)]
     return train(examples, {"pairs": len(examples)}, penalty=REPLY_PENALTY)
 
 
-def best_score(weights: Weights, text: str) -> float:
-    found = units(text)
-    read: list[Features] = features(text, found, range(len(found.items)))
+def best_score(weights: LinearWeights, text: str) -> float:
+    found = split_units(text)
+    read: list[UnitFeatures] = features(text, found, range(len(found.items)))
     return max((score(weights, each) for each in read), default=-10.0)
 
 
-def asks(weights: Weights, given: Sequence[LabelledTurn]) -> list[bool]:
+def asks(weights: LinearWeights, given: Sequence[LabelledTurn]) -> list[bool]:
     upper = float(np.log(THRESHOLDS["upper"] / (1 - THRESHOLDS["upper"])))  # type: ignore[operator]
     return [best_score(weights, turn.text) >= upper for turn in given]
 
@@ -186,7 +186,7 @@ def left_out(files: dict[str, list[LabelledTurn]]) -> None:
         print(f"  {name:18s} right {np.mean(right):.2f} ({len(rest)} pairs)")
 
 
-def on_test(weights: Weights, test: Sequence[LabelledTurn]) -> None:
+def on_test(weights: LinearWeights, test: Sequence[LabelledTurn]) -> None:
     found = asks(weights, test)
     print(f"Asking, on {TEST}: {figures(found, [turn.asks for turn in test])}")
     by_group(lambda turn: turn.language, test, found)

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 
 from langgraph_scrum_master import ContextGap, InjectionConfig, InjectionResult, RetrievedContext
 from langgraph_scrum_master.briefing import Lesson
-from langgraph_scrum_master.briefing.bank import CATEGORIES, Category
+from langgraph_scrum_master.briefing.bank import CATEGORIES, LessonCategory
 from langgraph_scrum_master.model import Query
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.testing import a_state as a_state
@@ -86,7 +86,7 @@ def texts(contexts: Sequence[RetrievedContext]) -> list[str]:
     return [context.content for context in contexts]
 
 
-def an_entry(name: str, description: str = "", category: Category = "patterns", **fields: Any) -> Lesson:
+def an_entry(name: str, description: str = "", category: LessonCategory = "patterns", **fields: Any) -> Lesson:
     said = description or f"{name} is worth knowing."
     return Lesson(**({"name": name, "description": said, "category": category} | fields))
 

@@ -13,7 +13,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from builders import NOON, NOW, says
 from langgraph_scrum_master import ScrumMaster, ScrumMasterState, checkpoint_serde, injection_update
 from langgraph_scrum_master.team.observe import Watcher, observe
-from langgraph_scrum_master.team.observe.pace import SAVED_EVERY
+from langgraph_scrum_master.team.observe.pace import FIGURES_SAVED_EVERY
 from langgraph_scrum_master.team.state import newest_figures
 
 
@@ -92,7 +92,7 @@ def test_the_figures_are_written_now_and_then_and_not_at_every_step() -> None:
         writes += "team_figures" in update
         state |= update
 
-    assert 200 / SAVED_EVERY <= writes <= 200 / SAVED_EVERY + 8
+    assert 200 / FIGURES_SAVED_EVERY <= writes <= 200 / FIGURES_SAVED_EVERY + 8
 
 
 def test_messages_without_times_leave_no_figures() -> None:

@@ -25,13 +25,38 @@ def in_a_fresh_process(code: str, **environment: str) -> subprocess.CompletedPro
     )
 
 
-ROOT_NAMES = """
-    ChromaMemory ConfigError ContextAssembler ContextGap Decision InjectionConfig InjectionPipeline InjectionResult
-    MSGPACK_TYPES Memory PostgresMemory PromptAssembler PromptMiddleware RetrievedContext ScrumMaster ScrumMasterError
-    ScrumMasterMiddleware ScrumMasterState SessionBriefing StoreError StoreMemory checkpoint_serde context_for
-    detect_context_gap inject_context injection_update manage_context_injection request_context
-    retrieve_relevant_context sm_node
-""".split()
+ROOT_NAMES = [
+    "ChromaMemory",
+    "ConfigError",
+    "ContextAssembler",
+    "ContextGap",
+    "Decision",
+    "InjectionConfig",
+    "InjectionPipeline",
+    "InjectionResult",
+    "MSGPACK_TYPES",
+    "Memory",
+    "PostgresMemory",
+    "PromptAssembler",
+    "PromptMiddleware",
+    "RetrievedContext",
+    "ScrumMaster",
+    "ScrumMasterError",
+    "ScrumMasterMiddleware",
+    "ScrumMasterState",
+    "SessionBriefing",
+    "StoreError",
+    "StoreMemory",
+    "checkpoint_serde",
+    "context_for",
+    "detect_context_gap",
+    "inject_context",
+    "injection_update",
+    "manage_context_injection",
+    "request_context",
+    "retrieve_relevant_context",
+    "sm_node",
+]
 PACKAGES = ("briefing", "dialogue", "learning", "memory", "prompts", "team", "testing")
 
 

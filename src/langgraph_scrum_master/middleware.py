@@ -16,7 +16,7 @@ from langgraph_scrum_master.dialogue.session import thread_of
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.scrum_master import ScrumMaster
 from langgraph_scrum_master.team.reader import Reader
-from langgraph_scrum_master.team.runtime import NAME
+from langgraph_scrum_master.team.runtime import NODE_NAME
 from langgraph_scrum_master.team.state import ScrumMasterState
 from langgraph_scrum_master.team.tools import request_context
 
@@ -72,7 +72,7 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
     @property
     def name(self) -> str:
         """What its nodes and its runs in traces are called."""
-        return NAME
+        return NODE_NAME
 
     def before_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Look for what the agent lacks, before its model is called."""
@@ -120,7 +120,7 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         request = request.override(system_message=_appended(request.system_message, text))
         # Models do not answer a conversation that ends with their own words.
         if request.messages and isinstance(request.messages[-1], AIMessage):
-            request = request.override(messages=[*request.messages, HumanMessage(_GO_ON, name=NAME)])
+            request = request.override(messages=[*request.messages, HumanMessage(_GO_ON, name=NODE_NAME)])
         return request
 
     def _reader(self) -> Reader:

@@ -85,7 +85,7 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-Asked: TypeAlias = Literal["user", "team", "nobody"]
+Addressee: TypeAlias = Literal["user", "team", "nobody"]
 """Who is asked: the user, who alone can answer; the team; or nobody in particular."""
 
 
@@ -117,7 +117,7 @@ class ContextGap(Plain):
     """The single things that the query asks for, where there are several: each is looked for by itself."""
     about: str = ""
     """What the need is known by, where its words change from turn to turn."""
-    whom: Asked | str = ""
+    whom: Addressee | str = ""
     """Who was asked, where somebody asks: only the user can answer what is asked of the user."""
     spans: tuple[Span, ...] = ()
     """Where in the messages the need is."""
@@ -485,7 +485,7 @@ class Question:
     """The agent that was asked, where that is said."""
     since: float | None = None
     """Seconds since the epoch, where the message tells."""
-    whom: Asked = "team"
+    whom: Addressee = "team"
     start: int = 0
     end: int = 0
     """Where in the turn's text it is asked."""

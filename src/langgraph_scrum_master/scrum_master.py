@@ -49,7 +49,7 @@ def shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
     return learned_sources(memory)
 
 
-class AsyncNode(Protocol):
+class _AsyncNode(Protocol):
     """A node that can only be awaited."""
 
     def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
@@ -188,7 +188,7 @@ class ScrumMaster:
         return ScrumMasterNode(self.step)
 
     @property
-    def async_node(self) -> AsyncNode:
+    def async_node(self) -> _AsyncNode:
         """The node as a coroutine function, for `add_node(…, timeout=…)`."""
         return self.node.scrum_master
 
@@ -205,9 +205,9 @@ class ScrumMaster:
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
         """Raise `GraphError` if the graph would drop what we write; warn if none of its nodes can read it."""
-        from langgraph_scrum_master.team.node import check
+        from langgraph_scrum_master.team.node import check_graph
 
-        check(builder, deliver_message=self._pipeline.config.deliver == "message")
+        check_graph(builder, deliver_message=self._pipeline.config.deliver == "message")
 
 
 def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:

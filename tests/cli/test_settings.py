@@ -13,7 +13,7 @@ from langgraph_scrum_master import ConfigError, InjectionConfig
 from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
 from langgraph_scrum_master.briefing.settings import LIMIT, global_store
 from langgraph_scrum_master.cli.app import Commands, app
-from langgraph_scrum_master.cli.settings import BRIEFING, KNOBS, Given, defaults
+from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, KNOBS, Given, defaults
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -134,8 +134,8 @@ def test_settings_of_briefings_are_shown_as_they_are_read(project: Path, monkeyp
 
     assert (found["memory_injection_limit"], found["memory_injection_enabled"]) == (3, False)
     assert Path(str(found["global_store"])).expanduser() == global_store(None, {})
-    assert BRIEFING["memory_injection_limit"] == LIMIT
-    assert BRIEFING["memory_relevance_weight"] == RELEVANCE_WEIGHT
+    assert BRIEFING_SETTINGS["memory_injection_limit"] == LIMIT
+    assert BRIEFING_SETTINGS["memory_relevance_weight"] == RELEVANCE_WEIGHT
 
 
 def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_one(project: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from langgraph_scrum_master import ConfigError
 from langgraph_scrum_master.config import DIALOGUE_BUDGET, TokenBudget
 from langgraph_scrum_master.dialogue import DynamicBudget, FixedBudget, PrioritizedBudget
-from langgraph_scrum_master.dialogue.budgets import SECTIONS, STRATEGIES, Demand, budgeted, name_of, spilled
+from langgraph_scrum_master.dialogue.budgets import BUDGET_SECTIONS, STRATEGIES, Demand, budgeted, name_of, spilled
 
 TABLE = {"system": 500, "history": 1000, "entities": 500, "rag": 1500, "query": 596}
 
@@ -126,7 +126,7 @@ def test_no_strategy_gives_more_than_the_total(
 
     assert budget.total <= total
     assert budget["query"] >= min(query, total)
-    assert tuple(budget) == SECTIONS
+    assert tuple(budget) == BUDGET_SECTIONS
 
 
 def test_what_a_strategy_of_the_users_gives_too_much_is_taken_back_but_from_the_query_last() -> None:

@@ -20,7 +20,7 @@ from langgraph_scrum_master.memory import MemoryResult
 from langgraph_scrum_master.memory.database_memory import StoredMemory
 from langgraph_scrum_master.memory.sqlite import SqliteDatabase
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.memory.vectors import BLOCK, FEW, VectorBlock, VectorCache, VectorIndex
+from langgraph_scrum_master.memory.vectors import BLOCK, COMPARED_EXACTLY, VectorBlock, VectorCache, VectorIndex
 from langgraph_scrum_master.rank.features import Array
 
 WORDS = ("cache", "order", "retry", "token", "queue", "price", "refund", "batch", "index", "alert", "shard", "lease")
@@ -84,7 +84,7 @@ def test_of_many_vectors_nearly_all_of_the_nearest_are_found() -> None:
         len(set(index.nearest(query, 20).ids.tolist()) & set(nearest_ids(vectors, query, 20))) for query in queries
     ]
 
-    assert vectors.size > FEW
+    assert vectors.size > COMPARED_EXACTLY
     assert sum(found) >= 0.97 * 20 * len(queries)
     assert min(found) >= 17
 
@@ -106,9 +106,9 @@ def test_no_more_are_given_than_are_wanted_or_there(limit: int) -> None:
     assert VectorIndex(256).nearest(vectors[0], limit).ids.tolist() == []
 
 
-@pytest.mark.parametrize("few", [FEW, 0], ids=["each compared", "by sign bits"])
+@pytest.mark.parametrize("few", [COMPARED_EXACTLY, 0], ids=["each compared", "by sign bits"])
 def test_what_is_appended_truncated_and_replaced_is_what_is_found(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.FEW", few)
+    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.COMPARED_EXACTLY", few)
     vectors, query = some_vectors(400), some_vectors(1, seed=2)[0]
     index = VectorIndex(256)
 
@@ -134,9 +134,9 @@ def test_what_is_appended_truncated_and_replaced_is_what_is_found(monkeypatch: p
     assert agrees(vectors)
 
 
-@pytest.mark.parametrize("few", [FEW, 0], ids=["each compared", "by sign bits"])
+@pytest.mark.parametrize("few", [COMPARED_EXACTLY, 0], ids=["each compared", "by sign bits"])
 def test_what_is_taken_out_of_a_block_is_never_found(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
-    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.FEW", few)
+    monkeypatch.setattr("langgraph_scrum_master.memory.vectors.COMPARED_EXACTLY", few)
     vectors = some_vectors(100)
     block = a_block(vectors)
     gone = [1, 50, 51, 100]

@@ -27,14 +27,13 @@ from langgraph_scrum_master.config import PROMPT_BUDGET, RecencyWeights, TokenBu
 from langgraph_scrum_master.errors import InjectionError
 from langgraph_scrum_master.memory import MemoryResult
 from langgraph_scrum_master.model import DivergenceAlert, Query
-from langgraph_scrum_master.prompts import RecencyFactor, get_recency_factor
-from langgraph_scrum_master.prompts import PromptResult
+from langgraph_scrum_master.prompts import PromptResult, RecencyFactor, get_recency_factor
 from langgraph_scrum_master.prompts.divergence import divergence
 from langgraph_scrum_master.prompts.hints import hints
 from langgraph_scrum_master.prompts.markdown import HEADINGS, markdown
 from langgraph_scrum_master.prompts.pipeline import NOTHING_FOUND
 from langgraph_scrum_master.prompts.priority import diversity_bonus, priority, summed_relevance
-from langgraph_scrum_master.prompts.sections import Costs, allocate, shortened
+from langgraph_scrum_master.prompts.sections import Costs, allocate, shortened_context
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.text.ago import ago
@@ -381,7 +380,7 @@ def test_a_long_memory_is_cut_to_80_tokens_at_a_sentence() -> None:
     costs = Costs(0, {}, lambda context: estimate_tokens(context.content), estimate_tokens)
     assert estimate_tokens(long.content) > 130
 
-    short = shortened(long, costs)
+    short = shortened_context(long, costs)
 
     assert 60 <= estimate_tokens(short.content) <= 80
     assert short.content.endswith("reviewers....")
@@ -392,7 +391,7 @@ def test_a_long_memory_is_cut_to_80_tokens_at_a_sentence() -> None:
 def test_a_short_memory_stays_whole(text: str) -> None:
     costs = Costs(0, {}, lambda context: estimate_tokens(context.content), estimate_tokens)
 
-    assert shortened(a_context(text), costs).content == text
+    assert shortened_context(a_context(text), costs).content == text
 
 
 async def test_one_memory_that_is_larger_than_the_budget_is_cut_to_fit_and_that_is_logged(

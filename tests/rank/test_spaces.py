@@ -19,7 +19,7 @@ from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.features import Features, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.products import cosines, table
-from langgraph_scrum_master.rank.query import Asked, Candidate, Candidates, document_vectors, packed_vector
+from langgraph_scrum_master.rank.query import Candidate, Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import agreement, relevance
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.text.references import own_reference, references
@@ -29,7 +29,7 @@ DAY = 86_400.0
 BY_NAME = {space.name.split()[0]: space for space in SPACES}
 
 
-def compared(query: str, *texts: str, created: tuple[float, ...] = ()) -> tuple[Asked, Candidates]:
+def compared(query: str, *texts: str, created: tuple[float, ...] = ()) -> tuple[RankQuery, Candidates]:
     embedder = embedder_for("static")
     features = features_of(texts)
     corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
@@ -45,7 +45,7 @@ def compared(query: str, *texts: str, created: tuple[float, ...] = ()) -> tuple[
         )
         for i, (each, vector) in enumerate(zip(features, vectors, strict=True))
     ]
-    return Asked(query, corpus, embedder, now=NOW), Candidates(found)
+    return RankQuery(query, corpus, embedder, now=NOW), Candidates(found)
 
 
 def strengths(name: str, query: str, *texts: str, **options: Any) -> list[float]:

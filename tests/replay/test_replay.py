@@ -33,7 +33,7 @@ from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
-from langgraph_scrum_master.replay.databases import opened
+from langgraph_scrum_master.replay.databases import open_database
 from langgraph_scrum_master.replay.deltas import joined
 from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.team.observe import observe
@@ -771,7 +771,7 @@ def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_
     assert spoken(replay(postgres_uri, thread="t")) == spoken(live)
     assert [(step.where, step.said) for step in found.steps] == [("postgres", "Build."), ("postgres", ASKS)]
     assert found.steps[-1].outcome == "abstained"
-    with pytest.raises(DecodeError, match="read-only"), opened(postgres_uri) as database:
+    with pytest.raises(DecodeError, match="read-only"), open_database(postgres_uri) as database:
         database.query("CREATE TABLE ours (x int)", ())
 
 

@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from builders import a_state, says
 from langgraph_scrum_master import ConfigError, InjectionConfig, ScrumMaster
 from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.team.observe.asking.dataset import read_turns
+from langgraph_scrum_master.team.observe.asking.dataset import read_labelled_turns
 from langgraph_scrum_master.team.observe.asking.model import AskingModel, shipped
-from langgraph_scrum_master.team.observe.asking.units import units
+from langgraph_scrum_master.team.observe.asking.units import split_units
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,7 +113,7 @@ def test_the_need_is_a_span_of_the_message() -> None:
 def test_units_keep_their_place_and_leave_code_and_quotations_out() -> None:
     text = 'See `why?` here. He asked "which one?" twice.\n```\nwhat?\n```\n{"a": 1}'
 
-    found = units(text).items
+    found = split_units(text).items
 
     assert all(text[unit.start : unit.end].split()[0] for unit in found)
     assert not any("?" in unit.text for unit in found)
@@ -313,7 +313,7 @@ def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_data_is_labelled_in_eleven_languages() -> None:
-    turns = [turn for path in (ROOT / "benchmarks/data/asking").glob("*.txt") for turn in read_turns(path)]
+    turns = [turn for path in (ROOT / "benchmarks/data/asking").glob("*.txt") for turn in read_labelled_turns(path)]
 
     assert len(turns) > 10_000
     assert len({turn.language for turn in turns}) == 11

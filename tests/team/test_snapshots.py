@@ -21,7 +21,7 @@ from langgraph_scrum_master.messages import read_turns
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.team import SnapshotRecorder
 from langgraph_scrum_master.team.record.files import UPGRADES, Placed, snapshots_in, write_snapshots
-from langgraph_scrum_master.team.record.snapshots import SCHEMA, dumped, plain, state_slice
+from langgraph_scrum_master.team.record.snapshots import SNAPSHOT_SCHEMA, dumped, plain, state_slice
 from langgraph_scrum_master.team.state import HOST_KEYS
 
 STORED = Path(__file__).parents[1] / "snapshots"
@@ -173,7 +173,7 @@ def test_whatever_a_state_holds_a_snapshot_of_it_reads_back_equal(value: Any) ->
 
     data = json.loads(dumped(snapshot).encode(errors="backslashreplace"))
 
-    assert data.pop("schema") == SCHEMA
+    assert data.pop("schema") == SNAPSHOT_SCHEMA
     assert Snapshot.from_dict(data) == snapshot
     assert plain(snapshot.state) == snapshot.state
 
@@ -192,7 +192,7 @@ def test_the_first_version_is_brought_up_to_this_one() -> None:
     assert old.result.gap.agent == "dev"
     assert (bare.at, bare.ran, bare.result) == ("", False, None)
     assert bare.state == old.state
-    assert set(UPGRADES) == set(range(1, SCHEMA))
+    assert set(UPGRADES) == set(range(1, SNAPSHOT_SCHEMA))
 
 
 def test_a_time_that_is_none_is_left_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from langgraph_scrum_master.errors import ConfigError
 
 T = TypeVar("T")
 
-LARGEST = 1_000_000
+_LARGEST = 1_000_000
 """Bytes of a file that is read."""
 
 
@@ -132,8 +132,8 @@ def file_text(path: Path) -> str:
         # A pipe or a device would keep whoever reads it waiting.
         if not path.is_file():
             raise ValueError("is no file")
-        if path.stat().st_size > LARGEST:
-            raise ValueError(f"is larger than {LARGEST:,} bytes")
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"is larger than {_LARGEST:,} bytes")
         content = path.read_bytes()
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from error

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Counter, Histogram
     from opentelemetry.trace import Span, Tracer
 
-NAME = "langgraph_scrum_master"
+INSTRUMENTATION = "langgraph_scrum_master"
 """The name of our tracer and our meter."""
 
-PREFIX = "scrum_master."
+METRIC_PREFIX = "scrum_master."
 """What the names of our spans, attributes and metrics begin with."""
 
 
@@ -27,7 +27,7 @@ def span(name: str, began: int | None = None, **attributes: Any) -> Iterator[Spa
         yield None
         return
     with tracer.start_as_current_span(
-        PREFIX + name,
+        METRIC_PREFIX + name,
         start_time=began,
         attributes=_named(attributes),
         record_exception=False,
@@ -43,7 +43,7 @@ def span(name: str, began: int | None = None, **attributes: Any) -> Iterator[Spa
 def past(name: str, began: int, ended: int) -> None:
     """A span of something that is over, in nanoseconds since the epoch."""
     if (tracer := _tracer()) is not None:
-        tracer.start_span(PREFIX + name, start_time=began).end(ended)
+        tracer.start_span(METRIC_PREFIX + name, start_time=began).end(ended)
 
 
 def note(opened: Span | None, **attributes: Any) -> None:
@@ -105,19 +105,19 @@ def _meters() -> _Meters | None:
 def _our_tracer() -> Tracer:
     from opentelemetry.trace import get_tracer
 
-    return get_tracer(NAME)
+    return get_tracer(INSTRUMENTATION)
 
 
 @lru_cache(maxsize=1)
 def _our_meters() -> _Meters:
     from opentelemetry.metrics import get_meter
 
-    meter = get_meter(NAME)
+    meter = get_meter(INSTRUMENTATION)
     return _Meters(
-        {name: meter.create_counter(PREFIX + name, description=what) for name, what in COUNTERS.items()},
-        {name: meter.create_histogram(PREFIX + name, unit, what) for name, (unit, what) in HISTOGRAMS.items()},
+        {name: meter.create_counter(METRIC_PREFIX + name, description=what) for name, what in COUNTERS.items()},
+        {name: meter.create_histogram(METRIC_PREFIX + name, unit, what) for name, (unit, what) in HISTOGRAMS.items()},
     )
 
 
 def _named(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {PREFIX + name: value for name, value in attributes.items()}
+    return {METRIC_PREFIX + name: value for name, value in attributes.items()}

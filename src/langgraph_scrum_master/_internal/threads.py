@@ -87,12 +87,12 @@ class _Worker(threading.Thread):
         """Work until there are enough others that are idle."""
         while True:
             self.jobs.get()()
-            if len(_idle) >= MOST_IDLE:
+            if len(_idle) >= _MOST_IDLE:
                 return
             _idle.append(self)
 
 
-MOST_IDLE = 8
+_MOST_IDLE = 8
 """Threads that wait for the next call."""
 
 _idle: list[_Worker] = []

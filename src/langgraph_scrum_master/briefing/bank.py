@@ -13,14 +13,14 @@ from typing import Literal, TypeAlias, get_args
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import file_text
 
-Category: TypeAlias = Literal["anti-patterns", "patterns", "heuristics"]
+LessonCategory: TypeAlias = Literal["anti-patterns", "patterns", "heuristics"]
 """A knowledge bank has a file for each, in this order."""
 
-CATEGORIES: tuple[Category, ...] = get_args(Category)
+CATEGORIES: tuple[LessonCategory, ...] = get_args(LessonCategory)
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 
-Store: TypeAlias = Literal["local", "global"]
+_Store: TypeAlias = Literal["local", "global"]
 """Whether a lesson is the project's own or belongs to all projects."""
 
 Warn: TypeAlias = Callable[[str], object]
@@ -45,8 +45,8 @@ class Lesson(Plain):
 
     name: str
     description: str
-    category: Category
-    source: Store = "local"
+    category: LessonCategory
+    source: _Store = "local"
     observation_count: int = 1
     confidence: Confidence = "medium"
     last_observed: str = ""
@@ -71,7 +71,7 @@ def content_hash(text: str) -> str:
     return sha256(" ".join(text.lower().split()).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-def read_bank(folder: Path, source: Store, warn: Warn) -> list[Lesson]:
+def read_bank(folder: Path, source: _Store, warn: Warn) -> list[Lesson]:
     """All entries of a knowledge bank's three files; files that are not there have none."""
     entries: list[Lesson] = []
     for category in CATEGORIES:
@@ -84,7 +84,7 @@ def read_bank(folder: Path, source: Store, warn: Warn) -> list[Lesson]:
     return entries
 
 
-def parse_entries(text: str, category: Category, source: Store, path: str, warn: Warn) -> list[Lesson]:
+def parse_entries(text: str, category: LessonCategory, source: _Store, path: str, warn: Warn) -> list[Lesson]:
     """The entries under the third-level headings of a file; one that is malformed is left out, and its line told."""
     entries: list[Lesson] = []
     for line, title, body in _blocks(text):
@@ -143,7 +143,7 @@ def _heading(line: str) -> tuple[int, str]:
     return (len(line) - len(title), title.strip()) if not title or title[0].isspace() else (0, "")
 
 
-def _entry(title: str, body: list[str], category: Category, source: Store, position: int) -> Lesson:
+def _entry(title: str, body: list[str], category: LessonCategory, source: _Store, position: int) -> Lesson:
     said, points, fields = _sorted_out(body)
     description = "\n".join(said).strip()
     name = _KIND.sub("", title, count=1).strip()

@@ -11,11 +11,11 @@ from langgraph_scrum_master.text.terms import STOP_WORDS, plain_words
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-MOST_WORDS = 300
+_MOST_WORDS = 300
 """Words of a query that are looked for."""
 
 # Stemmed: a session on parsing is one for parsers.
-SCHEMA = """
+_SCHEMA = """
 CREATE VIRTUAL TABLE entries_fts USING fts5(
     name, description, category, metadata_text, content_hash UNINDEXED, tokenize = 'porter unicode61'
 )
@@ -31,7 +31,7 @@ def build_fts_index(entries: Sequence[Lesson], warn: Warn) -> Connection | None:
         return None
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     try:
-        connection.execute(SCHEMA)
+        connection.execute(_SCHEMA)
         connection.executemany("INSERT INTO entries_fts VALUES (?, ?, ?, ?, ?)", map(_row, entries))
     except sqlite3.Error as error:
         connection.close()
@@ -56,7 +56,7 @@ def match_query(context_query: str) -> str:
     # In lower case, as AND, OR and NOT mean something else.
     words = [word.lower() for word in plain_words(context_query)]
     telling = [word for word in words if word not in STOP_WORDS] or words
-    return " OR ".join(telling[:MOST_WORDS])
+    return " OR ".join(telling[:_MOST_WORDS])
 
 
 def _row(entry: Lesson) -> tuple[str, str, str, str, str]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from langgraph_scrum_master.briefing.bank import CATEGORIES, Lesson
 
-OBSERVED, SURE, RECENT = 0.5, 0.3, 0.2
+OBSERVED, SURE, _RECENT = 0.5, 0.3, 0.2
 """The shares of observations, confidence and recency."""
 
-LEVELS = {"high": 3, "medium": 2, "low": 1}
+_LEVELS = {"high": 3, "medium": 2, "low": 1}
 
 
 def compute_prominence(entries: Sequence[Lesson]) -> dict[str, float]:
@@ -18,8 +18,8 @@ def compute_prominence(entries: Sequence[Lesson]) -> dict[str, float]:
     newest = max(len(entries) - 1, 1)
     return {
         entry.content_hash: entry.observation_count / most * OBSERVED
-        + LEVELS[entry.confidence] / max(LEVELS.values()) * SURE
-        + rank / newest * RECENT
+        + _LEVELS[entry.confidence] / max(_LEVELS.values()) * SURE
+        + rank / newest * _RECENT
         for rank, entry in enumerate(by_recency(entries))
     }
 

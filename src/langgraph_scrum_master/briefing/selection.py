@@ -13,7 +13,7 @@ from langgraph_scrum_master.briefing.prominence import compute_prominence
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-LEAST = 3
+_LEAST = 3
 """Entries of each category that has any, where the limit allows as many."""
 
 RELEVANCE_WEIGHT = 0.6
@@ -48,8 +48,8 @@ def select_entries(
 def balanced(ranked: Sequence[Lesson], limit: int) -> list[Lesson]:
     """The first ones up to the limit, but of each category the first three, if all categories' three fit."""
     by_category = [[each for each in ranked if each.category == category] for category in CATEGORIES]
-    owed = [each for some in by_category for each in some[:LEAST]]
-    if LEAST * sum(map(bool, by_category)) > limit:
+    owed = [each for some in by_category for each in some[:_LEAST]]
+    if _LEAST * sum(map(bool, by_category)) > limit:
         return list(ranked[:limit])
     taken = {each.content_hash for each in owed}
     others = [each for each in ranked if each.content_hash not in taken][: limit - len(owed)]

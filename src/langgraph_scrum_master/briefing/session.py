@@ -65,7 +65,7 @@ class Node(Protocol):
     def __call__(self, state: Any) -> dict[str, Any]: ...
 
 
-class AsyncNode(Protocol):
+class _AsyncNode(Protocol):
     """The same to be awaited."""
 
     def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
@@ -153,7 +153,7 @@ class SessionBriefing:
         return self.session_briefing
 
     @property
-    def async_node(self) -> AsyncNode:
+    def async_node(self) -> _AsyncNode:
         """The node as a coroutine function, for `add_node(…, timeout=…)`."""
         return self.asession_briefing
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from langgraph_scrum_master.briefing.bank import Lesson
 
-FILE = ".last-injection.json"
+_FILE = ".last-injection.json"
 
 
 def write_tracking(
@@ -32,10 +32,10 @@ def write_tracking(
         "entries": [_named(entry) for entry in entries],
     }
     global_store.mkdir(parents=True, exist_ok=True)
-    unfinished = global_store / f"{FILE}.{os.getpid()}"
+    unfinished = global_store / f"{_FILE}.{os.getpid()}"
     try:
         unfinished.write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(global_store / FILE)
+        unfinished.replace(global_store / _FILE)
     finally:
         unfinished.unlink(missing_ok=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 from langgraph_scrum_master._internal.shapes import dict_of, items_of
 from langgraph_scrum_master.text.domains import Domain, domain_of_command
 
-LOOKED_AT = 10_000
+_LOOKED_AT = 10_000
 """Characters of a command, the first, and of an answer, the last, that are looked at."""
 
 _LOOKING = re.compile(
@@ -61,7 +61,7 @@ def failed_in(event: Mapping[str, Any]) -> Domain | None:
 
 def _parts(command: str) -> Iterator[str]:
     """The simple commands of a command, without what is put before them."""
-    bare = _QUOTED.sub("''", _HERE.sub("", command[:LOOKED_AT].replace("\\\n", " ")))
+    bare = _QUOTED.sub("''", _HERE.sub("", command[:_LOOKED_AT].replace("\\\n", " ")))
     for part in _BETWEEN.split(bare):
         if part.strip("'\" \t<>0123456789"):
             yield _FOLDER.sub("", _WRAPPER.sub("", _FOLDER.sub("", part.strip()), count=1))
@@ -74,7 +74,7 @@ def _failed(event: Mapping[str, Any], known: Domain | None) -> bool:
     fields = dict_of(response)
     if fields.get("interrupted"):
         return False
-    said = _text(response)[-LOOKED_AT:]
+    said = _text(response)[-_LOOKED_AT:]
     return _flagged(fields) or bool(_BROKEN.search(said) or (known in _RUNS and _SAID.search(said)))
 
 

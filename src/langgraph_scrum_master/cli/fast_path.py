@@ -12,13 +12,13 @@ from typing import get_args, get_type_hints
 
 from langgraph_scrum_master.cli.settings import warn_of_strangers
 
-QUICK = {("brief",): "brief", ("hook", "session-start"): "session_start"}
+_QUICK = {("brief",): "brief", ("hook", "session-start"): "session_start"}
 """The file of each such command, which has a function of its name."""
 
 
 def quickly(arguments: Sequence[str]) -> bool:
     """Run the command, if it is one of these and its options are plain; whether that was so: all else is typer's."""
-    for words, name in QUICK.items():
+    for words, name in _QUICK.items():
         if tuple(arguments[: len(words)]) == words:
             command = getattr(import_module(f"langgraph_scrum_master.cli.{name}"), name)
             options = plain_options(command, arguments[len(words) :])

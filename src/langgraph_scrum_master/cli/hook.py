@@ -142,10 +142,10 @@ async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> st
     from langgraph_scrum_master.learning.assembler import ContextAssembler
     from langgraph_scrum_master.learning.records import experiences_on
     from langgraph_scrum_master.learning.searcher import Searcher
-    from langgraph_scrum_master.retrieval.retrieve import opened
+    from langgraph_scrum_master.retrieval.retrieve import open_memory
 
     # Asked all at once, each shelf would load the embedder.
-    await opened(memory.beside(experiences_on("full")), seconds)
+    await open_memory(memory.beside(experiences_on("full")), seconds)
     found = await ContextAssembler(Searcher(memory), deadline=seconds / 2).get_premortem_context(domain)
     # Principles alone are no warning.
     return found.markdown if "experience" in found.sources_used else ""

@@ -266,14 +266,14 @@ def _findings(found: MemoryCheck) -> Iterator[str]:
 
 
 def _exported(file: Path) -> Iterator[tuple[str, Record]]:
-    from langgraph_scrum_master.memory.maintenance import KINDS
+    from langgraph_scrum_master.memory.maintenance import RECORD_KINDS
     from langgraph_scrum_master.memory.records import Record
 
     for row, where in _objects(file):
         key, content, metadata = _row(row, where)
         kind, shelf = row.get("kind", "memory"), row.get("shelf", "")
-        if kind not in KINDS:
-            raise DecodeError(f"{where}: 'kind' must be among {KINDS}, got {kind!r}")
+        if kind not in RECORD_KINDS:
+            raise DecodeError(f"{where}: 'kind' must be among {RECORD_KINDS}, got {kind!r}")
         if not isinstance(shelf, str):
             raise DecodeError(f"{where}: 'shelf' must be a text, got {shelf!r}")
         yield shelf, Record(kind=kind, key=key, text=content, data=metadata)

@@ -39,7 +39,7 @@ Subgraph = Annotated[
 Config = Annotated[Path | None, typer.Option(help="Settings to try, as TOML or JSON; the others stay as recorded.")]
 Format = Literal["table", "json", "html"]
 
-SCHEMA = 1
+_SCHEMA = 1
 """The version of what `--format json` prints."""
 
 RECORDED = "recorded"
@@ -184,8 +184,8 @@ def _other(path: Path) -> Mapping[str, Any] | Replay:
 
     data = read_json(path) if path.suffix != ".toml" else None
     if isinstance(data, dict) and "steps" in data:
-        if data.get("schema") != SCHEMA:
-            raise DecodeError(f"{str(path)!r} has schema {data.get('schema')!r}, this version reads {SCHEMA}")
+        if data.get("schema") != _SCHEMA:
+            raise DecodeError(f"{str(path)!r} has schema {data.get('schema')!r}, this version reads {_SCHEMA}")
         return Replay.from_dict(data)
     return _settings(path)
 
@@ -206,7 +206,7 @@ def _settings(path: Path) -> Mapping[str, Any]:
 
 def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> None:
     if form == "json":
-        data = {"schema": SCHEMA, **shown.to_dict()} | ({} if found is None else {"difference": found.to_dict()})
+        data = {"schema": _SCHEMA, **shown.to_dict()} | ({} if found is None else {"difference": found.to_dict()})
         typer.echo(json.dumps(data, indent=2))
     elif form == "html":
         from langgraph_scrum_master.cli.page import page, page_data

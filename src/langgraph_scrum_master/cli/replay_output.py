@@ -19,7 +19,7 @@ from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.cli.show import choice, gap_panel, reading
 from langgraph_scrum_master.replay import Difference, Replay, ReplayStep
 
-LONGEST = 60
+_LONGEST = 60
 """Characters of a message or a value that are shown."""
 
 _STYLES = {"silent": "dim", "injected": "green", "abstained": "yellow", "escalated": "red"}
@@ -147,9 +147,9 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return "\n".join(map(str, value)) or "none"
     text = value if isinstance(value, str) else json.dumps(value)
-    return well_formed(text) if len(text) < 4 * LONGEST else f"{well_formed(text[: 4 * LONGEST])} …"
+    return well_formed(text) if len(text) < 4 * _LONGEST else f"{well_formed(text[: 4 * _LONGEST])} …"
 
 
 def _line(text: str) -> str:
     line = " ".join(well_formed(text).split())
-    return line if len(line) <= LONGEST else f"{line[:LONGEST].rstrip()} …"
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST].rstrip()} …"

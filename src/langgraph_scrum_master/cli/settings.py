@@ -19,7 +19,7 @@ from langgraph_scrum_master.errors import ConfigError
 if TYPE_CHECKING:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
-FILE = "scrum-master.toml"
+_FILE = "scrum-master.toml"
 """Looked for in the working folder and in those above it."""
 
 PREFIX = "SCRUM_MASTER_"
@@ -45,7 +45,7 @@ KNOBS = (
 )
 """The fields of `InjectionConfig`."""
 
-BRIEFING: dict[str, object] = {
+BRIEFING_SETTINGS: dict[str, object] = {
     "memory_injection_enabled": True,
     "memory_injection_limit": 20,
     "memory_relevance_weight": 0.6,
@@ -60,7 +60,7 @@ OTHERS: dict[str, object] = {
     "redact": None,
     "asking": None,
     "embedder": "static",
-    **BRIEFING,
+    **BRIEFING_SETTINGS,
 }
 """What else can be set, with what it is otherwise."""
 
@@ -123,7 +123,9 @@ def scrum_master(given: Settings) -> ScrumMaster:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
     values = {
-        name: each.value for name, each in given.items() if not each.origin.startswith(PREFIX) and name not in BRIEFING
+        name: each.value
+        for name, each in given.items()
+        if not each.origin.startswith(PREFIX) and name not in BRIEFING_SETTINGS
     }
     return ScrumMaster.from_env(os.environ, **values)
 
@@ -131,12 +133,14 @@ def scrum_master(given: Settings) -> ScrumMaster:
 def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment, with the settings of a folder for session briefings as variables where it has none."""
     given = settings(None, environ, folder)
-    return {f"{PREFIX}{name.upper()}": str(given[name].value) for name in BRIEFING if name in given} | dict(environ)
+    return {f"{PREFIX}{name.upper()}": str(given[name].value) for name in BRIEFING_SETTINGS if name in given} | dict(
+        environ
+    )
 
 
 def _nearest(folder: Path) -> Path | None:
     # Of a folder that may not be looked into, this says no.
-    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / FILE)), None)
+    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / _FILE)), None)
 
 
 def toml(file: Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from langgraph_scrum_master.errors import ConfigError
 
-FEWEST = 20
+_FEWEST = 20
 """Labelled turns without which nothing can be learned."""
 
 
@@ -32,13 +32,13 @@ def train(
     `ScrumMaster(asking=...)`, or set `asking` in scrum-master.toml.
     """
     from langgraph_scrum_master.team.observe.asking.adapt import adapted, compared
-    from langgraph_scrum_master.team.observe.asking.dataset import read_turns
+    from langgraph_scrum_master.team.observe.asking.dataset import read_labelled_turns
 
-    given = [turn for path in turns for turn in read_turns(path)]
+    given = [turn for path in turns for turn in read_labelled_turns(path)]
     asking = sum(turn.asks for turn in given)
-    if len(given) < FEWEST or not 0 < asking < len(given):
+    if len(given) < _FEWEST or not 0 < asking < len(given):
         raise ConfigError(
-            f"training needs at least {FEWEST} labelled turns, some that ask and some that do not, "
+            f"training needs at least {_FEWEST} labelled turns, some that ask and some that do not, "
             f"got {len(given)} of which {asking} ask"
         )
     with Console(stderr=True).status(f"Training on {len(given)} turns"):

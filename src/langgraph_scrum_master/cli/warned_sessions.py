@@ -13,10 +13,10 @@ from langgraph_scrum_master.model import digest
 MOST = 1_000
 """Sessions that are known again, the latest."""
 
-BUSY = 10.0
+_BUSY = 10.0
 """Seconds for which another hook may write."""
 
-FILE = "hooks.sqlite3"
+_FILE = "hooks.sqlite3"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS told(number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL UNIQUE)"
 
@@ -25,7 +25,7 @@ class Told:
     """Sessions of a namespace; of each only a digest is kept."""
 
     def __init__(self, folder: Path, namespace: str) -> None:
-        self._file = folder / FILE
+        self._file = folder / _FILE
         self._namespace = namespace
         self._execute(_SCHEMA)
 
@@ -40,7 +40,7 @@ class Told:
         return bool(new)
 
     def _execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with closing(sqlite3.connect(self._file, isolation_level=None, timeout=BUSY)) as database:
+        with closing(sqlite3.connect(self._file, isolation_level=None, timeout=_BUSY)) as database:
             return database.execute(query, values).fetchall()
 
     def _name(self, session: str) -> str:

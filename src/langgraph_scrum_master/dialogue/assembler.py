@@ -12,11 +12,11 @@ from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, items_of, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
 from langgraph_scrum_master.config import HistoryConfig, TokenBudget
-from langgraph_scrum_master.dialogue.assembly import Asked, Assembly
+from langgraph_scrum_master.dialogue.assembly import Assembly, PromptRequest
 from langgraph_scrum_master.dialogue.budgets import STRATEGIES, BudgetStrategy, Demand, budgeted, name_of, spilled
-from langgraph_scrum_master.dialogue.chat import cost, messages_of, runnable, shortened, user_message
+from langgraph_scrum_master.dialogue.chat import cost, messages_of, runnable, shortened_messages, user_message
 from langgraph_scrum_master.dialogue.compress import handle_overflow
-from langgraph_scrum_master.dialogue.history import MARGIN, format_history, format_turns, recent_tokens
+from langgraph_scrum_master.dialogue.history import HISTORY_MARGIN, format_history, format_turns, recent_tokens
 from langgraph_scrum_master.dialogue.model import (
     AgentPersonality,
     ContextContent,
@@ -31,13 +31,13 @@ from langgraph_scrum_master.dialogue.model import (
 from langgraph_scrum_master.dialogue.prompt import prompt_text
 from langgraph_scrum_master.dialogue.records import turn_record
 from langgraph_scrum_master.dialogue.session import UNKNOWN, divided, read_session, thread_of
-from langgraph_scrum_master.dialogue.summarize import DEADLINE, ExtractiveSummarizer, summarized
+from langgraph_scrum_master.dialogue.summarize import SUMMARY_DEADLINE, ExtractiveSummarizer, summarized
 from langgraph_scrum_master.dialogue.system import system_prompt
 from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers_the_graph
 from langgraph_scrum_master.model import SourceFailure, iso
 from langgraph_scrum_master.protocols import Clock, EntityLookup, Follows, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.retrieval.counting import reliable
-from langgraph_scrum_master.retrieval.retrieve import OPENING, opened
+from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 MAX_TOKENS = 4096
 
-Place: TypeAlias = Literal["system", "human"]
+_Place: TypeAlias = Literal["system", "human"]
 """Where what was found stands in the messages: at the end of the system message, or before the user's turn."""
 
 
@@ -87,14 +87,14 @@ class PromptAssembler:
         summarizer: Summarizer | None = None,
         strategy: str | BudgetStrategy = "dynamic",
         history: HistoryConfig = HistoryConfig(),  # noqa: B008 - frozen
-        place: Place = "system",
+        place: _Place = "system",
         records: TurnRecords | None = None,
-        deadline: float = DEADLINE,
+        deadline: float = SUMMARY_DEADLINE,
         clock: Clock = time.time,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        if place not in get_args(Place):
-            raise ConfigError(f"place must be one of {get_args(Place)}, got {place!r}")
+        if place not in get_args(_Place):
+            raise ConfigError(f"place must be one of {get_args(_Place)}, got {place!r}")
         _refuse_others(instructions=(instructions, str), history=(history, HistoryConfig))
         _refuse_others(
             personality=(personality, AgentPersonality, None), preferences=(preferences, UserPreferences, None)
@@ -166,9 +166,9 @@ class PromptAssembler:
             message, *since = messages_of([asked, *after])
             query = content_text(message.content)
             count = reliable(self._count_tokens)
-            kept = shortened(since, (max_tokens - count(query)) // 2, count)
+            kept = shortened_messages(since, (max_tokens - count(query)) // 2, count)
             session = await off_loop(read_session, before, session_id)
-            turn = Asked(query, message, kept, text_of(message.id))
+            turn = PromptRequest(query, message, kept, text_of(message.id))
             return (await self._assembled(turn, session, max_tokens)).messages
         # The host's agent goes on without us.
         except Exception as error:
@@ -187,7 +187,7 @@ class PromptAssembler:
 
         return runnable(assembled)
 
-    async def _assembled(self, asked: Asked, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
+    async def _assembled(self, asked: PromptRequest, session: DialogueSession, max_tokens: int) -> AssembledPrompt:
         assembly = self._assembly(asked, max_tokens)
         turns = _before(asked.query, session.turns)
         found = await self._found(asked.query, turns)
@@ -215,7 +215,7 @@ class PromptAssembler:
         await self._keep(prompt, assembly.count)
         return prompt
 
-    def _assembly(self, asked: Asked, max_tokens: int) -> Assembly:
+    def _assembly(self, asked: PromptRequest, max_tokens: int) -> Assembly:
         checked_tokens(max_tokens)
         count = reliable(self._count_tokens)
 
@@ -264,7 +264,7 @@ class PromptAssembler:
             turns=len(turns),
             entities=active,
             chunks=len(draft.rag_chunks),
-            wanted=draft.tokens(assembly.count) | {"history": recent + MARGIN + summary if turns else 0},
+            wanted=draft.tokens(assembly.count) | {"history": recent + HISTORY_MARGIN + summary if turns else 0},
         )
 
     async def _found(self, query: str, turns: Sequence[DialogueTurn]) -> _Found:
@@ -285,7 +285,7 @@ class PromptAssembler:
         if self._entities is not None:
             found = await tried("entities", off_loop(_looked_up, self._entities, query, turns), found)
         if self._knowledge is not None:
-            await opened(self._knowledge, OPENING * self._deadline)
+            await open_memory(self._knowledge, OPENING * self._deadline)
             chunks = await tried("knowledge", _retrieved(self._knowledge, query, found.resolved), found.chunks)
             found = found._replace(chunks=chunks)
         return found._replace(failures=tuple(failures))
@@ -329,10 +329,10 @@ async def _retrieved(knowledge: Knowledge, query: str, resolved: Sequence[Resolv
     return chunks if isinstance(chunks, RetrievedChunks) else RetrievedChunks(chunks)
 
 
-def _asked(query: str, turn_id: str = "") -> Asked:
+def _asked(query: str, turn_id: str = "") -> PromptRequest:
     if not text_of(query).strip():
         raise ConfigError(f"query must be a text that is not empty, got {query!r}")
-    return Asked(query, user_message(query), turn_id=turn_id)
+    return PromptRequest(query, user_message(query), turn_id=turn_id)
 
 
 def _before(query: str, turns: Sequence[DialogueTurn]) -> tuple[DialogueTurn, ...]:

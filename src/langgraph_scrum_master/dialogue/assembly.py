@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
 
-class Asked(NamedTuple):
+class PromptRequest(NamedTuple):
     """The user's turn, and the steps that an agent took since."""
 
     query: str
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 class Assembly(NamedTuple):
     """A turn's prompt in the making."""
 
-    asked: Asked
+    asked: PromptRequest
     max_tokens: int
     in_system: bool
     count: TokenCounter

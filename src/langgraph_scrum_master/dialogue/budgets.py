@@ -11,7 +11,7 @@ from langgraph_scrum_master.config import DIALOGUE_BUDGET, TokenBudget
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import freeze
 
-SECTIONS = tuple(DIALOGUE_BUDGET)
+BUDGET_SECTIONS = tuple(DIALOGUE_BUDGET)
 """What a budget is shared among: system, history, entities, rag, query."""
 
 RESERVE = 100
@@ -20,13 +20,13 @@ RESERVE = 100
 SYSTEM = 400
 """Tokens that a system prompt gets where they are shared by how the dialogue stands."""
 
-SHORT, MEDIUM = 3, 10
+_SHORT, MEDIUM = 3, 10
 """Up to so many turns a dialogue is short, and then of medium length."""
 
 MANY = 10
 """More entities than these get 1.3 times their share."""
 
-_PERCENT = {SHORT: (15, 15, 60), MEDIUM: (30, 20, 40)}
+_PERCENT = {_SHORT: (15, 15, 60), MEDIUM: (30, 20, 40)}
 _LONG = (40, 25, 25)
 _TABLE = DIALOGUE_BUDGET.total
 
@@ -67,7 +67,7 @@ class FixedBudget:
     def __call__(self, demand: Demand) -> TokenBudget:
         """A query that is longer than its share makes the others smaller, all alike."""
         # A share that was written as a fraction must come out whole: 500 / 4096 of 4096 is 500.
-        given = {name: int(demand.total * getattr(self, name) + 1e-6) for name in SECTIONS}
+        given = {name: int(demand.total * getattr(self, name) + 1e-6) for name in BUDGET_SECTIONS}
         query = min(max(given.pop("query"), demand.query), demand.total)
         left, shared = demand.total - query, sum(given.values())
         if shared > left:
@@ -102,14 +102,14 @@ class PrioritizedBudget:
 
     def __post_init__(self) -> None:
         freeze(self, "order")
-        unknown = [name for name in self.order if name not in SECTIONS]
+        unknown = [name for name in self.order if name not in BUDGET_SECTIONS]
         if unknown or len(set(self.order)) < len(self.order):
-            raise ConfigError(f"order must name sections among {list(SECTIONS)}, each once, got {self.order!r}")
+            raise ConfigError(f"order must name sections among {list(BUDGET_SECTIONS)}, each once, got {self.order!r}")
 
     def __call__(self, demand: Demand) -> TokenBudget:
         """The query and its reserve come first."""
         query = min(demand.query + RESERVE, demand.total)
-        left, given = demand.total - query, dict.fromkeys(SECTIONS, 0)
+        left, given = demand.total - query, dict.fromkeys(BUDGET_SECTIONS, 0)
         for name in self.order:
             if name != "query":
                 given[name] = min(left, demand.wanted.get(name, 0))
@@ -127,11 +127,11 @@ STRATEGIES: dict[str, BudgetStrategy] = {
 
 def budgeted(strategy: BudgetStrategy, demand: Demand) -> TokenBudget:
     """The budget of any strategy within the total; the query's tokens are the last to be taken back."""
-    given = strategy(demand).only(*SECTIONS)
-    return within(given, demand.total, ("query", *SECTIONS[:-1]))
+    given = strategy(demand).only(*BUDGET_SECTIONS)
+    return _within(given, demand.total, ("query", *BUDGET_SECTIONS[:-1]))
 
 
-def within(budget: TokenBudget, total: int, order: Sequence[str]) -> TokenBudget:
+def _within(budget: TokenBudget, total: int, order: Sequence[str]) -> TokenBudget:
     """The budget cut to the total: the sections get theirs in this order, as long as there is any."""
     left, kept = total, dict(budget)
     for name in order:

@@ -76,7 +76,7 @@ def cost(messages: Sequence[BaseMessage], count: TokenCounter) -> int:
     return sum(count(_shown(message)) + MESSAGE_TOKENS for message in messages)
 
 
-def shortened(messages: Sequence[BaseMessage], room: int, count: TokenCounter) -> list[BaseMessage]:
+def shortened_messages(messages: Sequence[BaseMessage], room: int, count: TokenCounter) -> list[BaseMessage]:
     """The agent's steps since the user's turn in so many tokens: results of tools are cut, then the oldest steps go.
 
     The last step stays, even if it takes more: without it the agent would take it again.

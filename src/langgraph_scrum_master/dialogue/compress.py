@@ -15,7 +15,7 @@ from langgraph_scrum_master.dialogue.model import (
 )
 from langgraph_scrum_master.errors import CannotCompressError
 from langgraph_scrum_master.protocols import TokenCounter
-from langgraph_scrum_master.text.similarity import Shelf
+from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
 BELOW: dict[CompressionLevel, float] = {"light": 0.2, "medium": 0.4, "heavy": 0.6}
@@ -144,7 +144,7 @@ def reduce_entities(entities: Sequence[EntityContext], count: TokenCounter) -> l
 
 def _distinct(chunks: Sequence[KnowledgeChunk]) -> list[KnowledgeChunk]:
     """The pieces without those that say what a better one says."""
-    shelf, known = Shelf(), set[str]()
+    shelf, known = SaidTexts(), set[str]()
     kept: list[KnowledgeChunk] = []
     for chunk in chunks:
         if chunk.chunk_id not in known and shelf.add(chunk.content):

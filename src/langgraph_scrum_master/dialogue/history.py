@@ -13,7 +13,7 @@ from langgraph_scrum_master.text.trim import trim
 
 LEVELS: tuple[CompressionLevel, ...] = get_args(CompressionLevel)
 
-MARGIN = 50
+HISTORY_MARGIN = 50
 """Tokens that are left beside the turns and the summary; a summary of fewer is not worth making."""
 
 SUMMARY_TOKENS = {"medium": 200, "heavy": 100, "extreme": 40}
@@ -32,9 +32,9 @@ async def format_history(
     """The last turns as they were said, however long they are, and a summary of those before if there is room."""
     recent = format_turns(turns[-config.verbatim_turns :], config)
     older = turns[: -config.verbatim_turns]
-    room = max_tokens - recent_tokens(recent, count) - MARGIN
+    room = max_tokens - recent_tokens(recent, count) - HISTORY_MARGIN
     summary = ""
-    if older and room > MARGIN:
+    if older and room > HISTORY_MARGIN:
         summary = await summarize(prepared(older), min(room, config.max_summary_tokens))
     return FormattedHistory(summary=summary, recent_turns=recent, turns=tuple(turns))
 
@@ -84,7 +84,7 @@ async def compress_history(
         if count(shorter.text) <= max_tokens:
             return await _summed_up(shorter, max_tokens, summarize, count)
     for_others = max_tokens // 4 if len(history.turns) > 1 else 0
-    last = keep_last_turns(history, max_tokens - (for_others if for_others > MARGIN else 0), count)
+    last = keep_last_turns(history, max_tokens - (for_others if for_others > HISTORY_MARGIN else 0), count)
     return await _summed_up(last, max_tokens, summarize, count)
 
 
@@ -95,7 +95,7 @@ async def _summed_up(
     if not history.recent_turns or not (older := _older(history, len(history.recent_turns))):
         return history
     room = max_tokens - count(replace(history, summary="…").text)
-    if room <= max(MARGIN, count(history.summary)):
+    if room <= max(HISTORY_MARGIN, count(history.summary)):
         return history
     longer = replace(history, summary=await summarize(older, room))
     return longer if count(longer.text) <= max_tokens else history

@@ -13,7 +13,7 @@ ROOT = "context"
 TurnRecord: TypeAlias = dict[str, dict[str, Any]]
 """By section."""
 
-SECTIONS = ("budget", "history", "entities", "rag", "system", "assembled", "turn")
+RECORD_SECTIONS = ("budget", "history", "entities", "rag", "system", "assembled", "turn")
 """What a record has; the last says when it was made."""
 
 

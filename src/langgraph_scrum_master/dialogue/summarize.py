@@ -14,10 +14,10 @@ from langgraph_scrum_master.text.sanitize import as_data
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from langgraph_scrum_master.text.trim import trim
 
-DEADLINE = 5.0
+SUMMARY_DEADLINE = 5.0
 """Seconds that a summary has."""
 
-REMEMBERED = 64
+_REMEMBERED = 64
 """Summaries that a model's summarizer keeps to go on from."""
 
 _TASK = (
@@ -53,7 +53,7 @@ class ModelSummarizer:
         known = max((start for start in self._made if f"{text}\n".startswith(f"{start}\n")), key=len, default="")
         if known != text or estimate_tokens(self._made[known]) > max_tokens:
             self._made[text] = await self._asked(known, text.removeprefix(known), max_tokens)
-            if len(self._made) > REMEMBERED:
+            if len(self._made) > _REMEMBERED:
                 self._made.popitem(last=False)
         return self._made[text]
 

@@ -9,12 +9,12 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import as_label, from_label, storable, text_of
-from langgraph_scrum_master.dialogue.records import ROOT, SECTIONS, TurnRecord, paths
+from langgraph_scrum_master.dialogue.records import RECORD_SECTIONS, ROOT, TurnRecord, paths
 from langgraph_scrum_master.errors import StoreError
 
 T = TypeVar("T")
 
-PAGE = 1_000
+_PAGE = 1_000
 """Namespaces that are asked for at once."""
 
 
@@ -52,8 +52,8 @@ class TurnRecords:
     def read(self, session_id: str, turn_id: str) -> TurnRecord:
         """A turn's record; empty if there is none."""
         labels = self._labels(session_id, turn_id)
-        found = self._called(self._store.batch, [GetOp(labels, name) for name in SECTIONS])
-        return {name: said for name, item in zip(SECTIONS, found, strict=True) if (said := _value(item))}
+        found = self._called(self._store.batch, [GetOp(labels, name) for name in RECORD_SECTIONS])
+        return {name: said for name, item in zip(RECORD_SECTIONS, found, strict=True) if (said := _value(item))}
 
     def paths(self, session_id: str, turn_id: str) -> dict[str, Any]:
         """A turn's record by path, such as `/context/{session}/{turn}/budget/total`."""
@@ -65,7 +65,7 @@ class TurnRecords:
         depth = len(labels)
 
         def page(offset: int) -> list[tuple[str, ...]]:
-            return self._store.list_namespaces(prefix=labels, max_depth=depth + 1, limit=PAGE, offset=offset)
+            return self._store.list_namespaces(prefix=labels, max_depth=depth + 1, limit=_PAGE, offset=offset)
 
         found: list[tuple[str, ...]] = []
         while more := self._called(page, len(found)):

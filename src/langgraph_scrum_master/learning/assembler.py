@@ -18,7 +18,7 @@ from langgraph_scrum_master.errors import ConfigError, InvalidContextTypeError
 from langgraph_scrum_master.learning.fit import capped, distinct_items, within
 from langgraph_scrum_master.learning.records import ContextItem, Strategy, refuse_bad
 from langgraph_scrum_master.learning.render import (
-    SECTIONS,
+    SOURCE_SECTIONS,
     aspect_item,
     assembled,
     code_item,
@@ -40,7 +40,7 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
 """How the tokens are shared, by how much there is to say of each."""
 
-PATIENCE = 0.05
+_PATIENCE = 0.05
 """Seconds after which the next source is asked while one is still at work."""
 
 MIN_RELEVANCE = 0.35
@@ -123,8 +123,8 @@ class ContextAssembler:
                 found, failures = await self._asked(searches, until)
         except TimeoutError:
             found, failures = {}, self._late(searches)
-        by_section = {SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
-        weights = {SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
+        by_section = {SOURCE_SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
+        weights = {SOURCE_SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
         made = await off_loop(self._fitted, "Context", by_section, weights, max_tokens, _total)
         return replace(made, failures=failures)
 
@@ -225,7 +225,7 @@ class ContextAssembler:
                 await asyncio.sleep(0)
                 # Searches that compute would get in each other's way; those that wait for a server do not.
                 if not tasks[name].done():
-                    await asyncio.wait([tasks[name]], timeout=PATIENCE)
+                    await asyncio.wait([tasks[name]], timeout=_PATIENCE)
             left = max(0.0, until - asyncio.get_running_loop().time())
             done, _ = await asyncio.wait(tasks.values(), timeout=left)
         finally:

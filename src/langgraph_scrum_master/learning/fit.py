@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from langgraph_scrum_master.learning.records import ContextItem
 from langgraph_scrum_master.protocols import TokenCounter
-from langgraph_scrum_master.text.similarity import Shelf
+from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
 MAX_ITEM_FRACTION = 0.25
 """The share of its source's tokens that one item may take."""
 
-LEAST = 0.6
+_LEAST = 0.6
 """The share of that to which an item may be cut, to fill what is left."""
 
 _MORE = "..."
@@ -30,7 +30,7 @@ def distinct_items(items: Items) -> dict[str, list[ContextItem]]:
 
     A value is said in the words of one of its experiences, and stays all the same.
     """
-    shelves = {True: Shelf(), False: Shelf()}
+    shelves = {True: SaidTexts(), False: SaidTexts()}
     ranked = sorted((item for each in items.values() for item in each), key=lambda item: -item.relevance)
     kept = {id(item) for item in ranked if shelves[item.source == "value"].add(item.said)}
     return {name: [item for item in each if id(item) in kept] for name, each in items.items()}
@@ -89,7 +89,7 @@ def within(items: Items, weights: Mapping[str, int], tokens: int, count: TokenCo
         cap = int(max(budget[name], tokens * weights[name] // found) * MAX_ITEM_FRACTION)
         for item in each:
             most = min(cap, room - 2)
-            short = capped(item, most, count) if most >= min(cap * LEAST, count(item.content)) else None
+            short = capped(item, most, count) if most >= min(cap * _LEAST, count(item.content)) else None
             if short is None:
                 rest.append((name, item))
                 continue

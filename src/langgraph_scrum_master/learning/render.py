@@ -19,7 +19,13 @@ TIERS = {"gold": 1.15, "silver": 1.1, "bronze": 1.05, "abandoned": 1.0}
 IMPORTANT = 0.2
 """How much more a memory counts that is as important as can be."""
 
-SECTIONS = {"memory": "Memories", "code": "Code", "experience": "Experiences", "value": "Values", "commit": "Commits"}
+SOURCE_SECTIONS = {
+    "memory": "Memories",
+    "code": "Code",
+    "experience": "Experiences",
+    "value": "Values",
+    "commit": "Commits",
+}
 
 
 def memory_item(result: MemoryResult) -> ContextItem:

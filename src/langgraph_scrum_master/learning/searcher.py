@@ -28,7 +28,7 @@ from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
 
-Found = tuple[T, MemoryResult]
+_Found = tuple[T, MemoryResult]
 """What was found, and the memory that keeps it, with its score."""
 
 
@@ -68,17 +68,17 @@ class Searcher:
             return await self._memory.search_where(query, wanted, k=limit)
         return await self._memory.search_quickly(query, k=limit)
 
-    async def search_code(self, query: str, limit: int = 20) -> list[Found[CodeUnit]]:
+    async def search_code(self, query: str, limit: int = 20) -> list[_Found[CodeUnit]]:
         """Units of code."""
         refuse_bad(query, limit=limit)
         return readable(CodeUnit.read, await self.shelf("code").search_quickly(query, k=limit))
 
-    async def search_commits(self, query: str, limit: int = 20) -> list[Found[Commit]]:
+    async def search_commits(self, query: str, limit: int = 20) -> list[_Found[Commit]]:
         """Changes to the project."""
         refuse_bad(query, limit=limit)
         return readable(Commit.read, await self.shelf("commits").search_quickly(query, k=limit))
 
-    async def search_values(self, query: str, limit: int = 20) -> list[Found[Value]]:
+    async def search_values(self, query: str, limit: int = 20) -> list[_Found[Value]]:
         """Principles that experiences have in common."""
         refuse_bad(query, limit=limit)
         return readable(Value.read, await self.shelf("values").search_quickly(query, k=limit))
@@ -91,7 +91,7 @@ class Searcher:
         strategy: Strategy | str | None = None,
         outcome: OutcomeStatus | str | None = None,
         limit: int = 20,
-    ) -> list[Found[Experience]]:
+    ) -> list[_Found[Experience]]:
         """What was tried, by how it went on this axis; only of the domain, strategy and outcome that are given."""
         refuse_bad(query, limit=limit)
         shelf = self.shelf(experiences_on(one_of("axis", axis, Axis)))

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph_scrum_master.memory.records import DecisionFilter, Kind, Ranked, Record
 
-EVERY = 10_000
+_EVERY = 10_000
 """How many records are ranked where a filter may leave few of them."""
 
 
@@ -105,11 +105,11 @@ class Backend(ABC):
 
     def ranked_decisions(self, query: str, filters: DecisionFilter) -> list[Ranked]:
         """The decisions that pass the filter, or more, best first."""
-        return self.ranked(("decision",), query, EVERY, None)
+        return self.ranked(("decision",), query, _EVERY, None)
 
     def ranked_patterns(self, query: str, pattern_type: str) -> list[Ranked]:
         """The patterns of a type, or more, best first."""
-        return self.ranked(("pattern",), query, EVERY, None)
+        return self.ranked(("pattern",), query, _EVERY, None)
 
     def decisions_by_agent(self, agent_type: str, limit: int) -> list[Record]:
         """The newest decisions of an agent, or more."""

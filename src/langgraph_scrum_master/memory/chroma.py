@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from langgraph_scrum_master.memory.database import Database
 
-Durability = Literal["full", "normal"]
+_Durability = Literal["full", "normal"]
 """Whether a write is on the disk when it is acknowledged, or only safe from a crash of the process."""
 
 _numbered = count(1)
@@ -49,14 +49,14 @@ class ChromaMemory(StoredMemory):
         embedder: str | Embedder = "static",
         namespace: str = "default",
         spaces: Mapping[str, Embedder] | None = None,
-        durability: Durability = "full",
+        durability: _Durability = "full",
         most_records: int | None = None,
     ) -> None:
         check_namespace(namespace)
         if path is not None and client is not None:
             raise ConfigError(f"give a path or a client, not both: path is {str(path)!r}")
-        if durability not in get_args(Durability):
-            raise ConfigError(f"durability must be among {get_args(Durability)}, got {durability!r}")
+        if durability not in get_args(_Durability):
+            raise ConfigError(f"durability must be among {get_args(_Durability)}, got {durability!r}")
         backend: Backend
         if client is None:
             backend = StoreBackend(
@@ -94,7 +94,7 @@ def _has_shelf(file: Path, tenant: str, shelf: str) -> bool:
 
 
 def _store(
-    path: Path | None, durability: Durability, most_records: int | None, embedder: str | Embedder
+    path: Path | None, durability: _Durability, most_records: int | None, embedder: str | Embedder
 ) -> RecordStore:
     def connect() -> Database:
         from langgraph_scrum_master.memory.sqlite import SqliteDatabase

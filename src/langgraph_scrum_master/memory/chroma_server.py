@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from chromadb.api import ClientAPI
     from chromadb.api.models.Collection import Collection
 
-LINKS, LOOKED_AT = 24, 400
+LINKS, EF_SEARCH = 24, 400
 """Neighbours in the HNSW graph, and how many are looked at in a search: more than by default, or it would miss many."""
 
-PAGE = 1_000
+_PAGE = 1_000
 """Records that are read or written at once."""
 
 LONGEST_VALUE = 64
@@ -143,8 +143,8 @@ class ChromaServerBackend(ForeignBackend):
         if gone := [_note(book, key) for key, value in notes.items() if value is None]:
             collection.delete(ids=gone)
         kept = {key: json.dumps(value) for key, value in notes.items() if value is not None}
-        for start in range(0, len(kept), PAGE):
-            part = list(kept.items())[start : start + PAGE]
+        for start in range(0, len(kept), _PAGE):
+            part = list(kept.items())[start : start + _PAGE]
             collection.upsert(
                 ids=[_note(book, key) for key, _ in part],
                 documents=[value for _, value in part],
@@ -163,8 +163,8 @@ class ChromaServerBackend(ForeignBackend):
     def _pages(self, kind: Kind, where: Mapping[str, Any]) -> list[Any]:
         pages: list[Any] = []
         filters: dict[str, Any] = {"where": dict(where)} if where else {}
-        while not pages or len(pages[-1]["ids"]) == PAGE:
-            pages.append(self._collection(kind).get(limit=PAGE, offset=PAGE * len(pages), **filters))
+        while not pages or len(pages[-1]["ids"]) == _PAGE:
+            pages.append(self._collection(kind).get(limit=_PAGE, offset=_PAGE * len(pages), **filters))
         return pages
 
     def _vectors(self, texts: Sequence[str]) -> list[Any]:
@@ -186,7 +186,7 @@ class ChromaServerBackend(ForeignBackend):
         collection = self.client.get_or_create_collection(
             f"scrum-master-{digest(self.tenant, self.shelf)}-{kind}",
             metadata={**whose, "embedder": embedder},
-            configuration={"hnsw": {"space": "cosine", "max_neighbors": LINKS, "ef_search": LOOKED_AT}},
+            configuration={"hnsw": {"space": "cosine", "max_neighbors": LINKS, "ef_search": EF_SEARCH}},
             embedding_function=None,
         )
         found = collection.metadata or {}

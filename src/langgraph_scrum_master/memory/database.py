@@ -18,7 +18,7 @@ from langgraph_scrum_master.rank.query import Candidate
 FOREVER = 1e18
 """Seconds since the epoch that no record reaches."""
 
-NEAR = 10_000
+_NEAR = 10_000
 """Ids so few of which are looked through for those of one shelf."""
 
 MOST_LINKS = 50
@@ -213,7 +213,7 @@ class Statements(ABC):
     def counted(self, shelf: ShelfRow, after: int) -> list[Counted]:
         """The records of all kinds whose ids are greater than `after`, in order."""
         columns = "SELECT id, kind, features, vector FROM records WHERE"
-        if shelf.last - after <= NEAR:
+        if shelf.last - after <= _NEAR:
             values = (after, shelf.last, shelf.id)
             found = self.execute(f"{columns} id > ? AND id <= ? AND +shelf = ? ORDER BY id", values)
         else:
@@ -223,7 +223,7 @@ class Statements(ABC):
 
     def vectors(self, shelf: ShelfRow, kind: Kind, after: int) -> list[tuple[int, bytes]]:
         """The ids and vectors of the records of a kind whose ids are greater than `after`, in order."""
-        if shelf.last - after <= NEAR:
+        if shelf.last - after <= _NEAR:
             query = "SELECT id, vector FROM records WHERE id > ? AND id <= ? AND +shelf = ? AND kind = ? ORDER BY id"
             return self.execute(query, (after, shelf.last, shelf.id, kind))
         new = self._after(shelf, after, "SELECT id FROM records WHERE shelf = ? AND kind = ?", (shelf.id, kind))

@@ -25,9 +25,9 @@ class StoredMemory(RecordMemory):
 
     async def check(self, *, rebuild: bool = False) -> MemoryCheck:
         """Whether the database is sound, and what is derived from records agrees with them; `rebuild` makes it so."""
-        from langgraph_scrum_master.memory.maintenance import check
+        from langgraph_scrum_master.memory.maintenance import check_store
 
-        return await self._call(lambda: check(self._stored, and_rebuild=rebuild))
+        return await self._call(lambda: check_store(self._stored, and_rebuild=rebuild))
 
     async def statistics(self, *, every_tenant: bool = False) -> list[ShelfStatistics]:
         """How much the shelves of this tenant, or of all tenants, hold."""
@@ -37,9 +37,9 @@ class StoredMemory(RecordMemory):
 
     async def backup(self, target: Path) -> None:
         """Copy the whole database, of all tenants, into a new file."""
-        from langgraph_scrum_master.memory.maintenance import backup
+        from langgraph_scrum_master.memory.maintenance import back_up
 
-        await self._call(backup, self._stored, target)
+        await self._call(back_up, self._stored, target)
 
     def export(self) -> Iterator[dict[str, Any]]:
         """All records of this tenant, shelf by shelf, as JSON objects."""

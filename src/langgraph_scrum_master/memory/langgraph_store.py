@@ -13,16 +13,16 @@ from langgraph_scrum_master.memory.external import ForeignBackend, wordiest
 from langgraph_scrum_master.memory.record_memory import RecordMemory, check_namespace
 from langgraph_scrum_master.memory.records import Kind, Record, created_of, session_of
 
-ROOT = "scrum_master"
+_ROOT = "scrum_master"
 """The first label of our namespaces; the tenant, the shelf if there is one, and the kind follow."""
 
 NOTES = "notes"
 """The label of notes; the name of their book follows."""
 
-MOST = 1_000
+_MOST = 1_000
 """Records of a kind that are ranked where the store itself cannot search: those that have most of the words."""
 
-SESSION, CREATED, WRITTEN = "sm_session", "sm_created", "sm_written"
+_SESSION, CREATED, WRITTEN = "sm_session", "sm_created", "sm_written"
 """What an item says beside its text and data; not what a host would call its own."""
 
 _TEXT_KEYS = ("content", "text", "memory")
@@ -68,7 +68,7 @@ class LangGraphBackend(ForeignBackend):
     def labels(self, *kind: str) -> tuple[str, ...]:
         """The store's namespace for a kind of record."""
         shelf = (as_label(self.shelf),) if self.shelf else ()
-        return (ROOT, as_label(self.tenant), *shelf, *kind)
+        return (_ROOT, as_label(self.tenant), *shelf, *kind)
 
     def put(self, records: Sequence[Record]) -> None:
         """Store the records in one batch."""
@@ -103,19 +103,19 @@ class LangGraphBackend(ForeignBackend):
         labels = self.labels(kind)
         items = _own(labels, self.store.search(labels, query=query, limit=limit))
         if items and items[0].score is None:
-            return wordiest(self.every(kind), query, max(limit, MOST))
+            return wordiest(self.every(kind), query, max(limit, _MOST))
         found = [record for item in items if (record := _record(kind, item))]
         if len(found) < limit:
             # An index that tenants share may have looked at the nearest of others, which do not count here.
             known = {record.key for record in found}
-            first = _own(labels, self.store.search(labels, limit=MOST))
+            first = _own(labels, self.store.search(labels, limit=_MOST))
             others = [record for item in first if item.key not in known and (record := _record(kind, item))]
             found += wordiest(others, query, limit)
         return found
 
     def since(self, kind: Kind, session: str, since: float) -> list[Record]:
         """The records of the session, or made since, newest first."""
-        filters: list[dict[str, Any]] = [{CREATED: {"$gte": since}}, *([{SESSION: session}] if session else [])]
+        filters: list[dict[str, Any]] = [{CREATED: {"$gte": since}}, *([{_SESSION: session}] if session else [])]
         try:
             items = [item for each in filters for item in self._pages(self.labels(kind), each)]
         # A store in memory cannot compare what the host put there without a time; it is read fast.
@@ -151,7 +151,7 @@ class LangGraphBackend(ForeignBackend):
     def _pages(self, labels: tuple[str, ...], some: dict[str, Any] | None = None) -> list[SearchItem]:
         """All items of a namespace, or those that a filter leaves."""
         items: list[SearchItem] = []
-        while page := self.store.search(labels, filter=some, limit=MOST, offset=len(items)):
+        while page := self.store.search(labels, filter=some, limit=_MOST, offset=len(items)):
             items += page
         return _own(labels, items)
 
@@ -174,7 +174,7 @@ def _at(item: Item) -> float:
 
 def _item(record: Record, written: float) -> dict[str, Any]:
     # These stand outside of the data: stores filter by what is there.
-    where = {SESSION: session_of(record), CREATED: created_of(record), WRITTEN: written}
+    where = {_SESSION: session_of(record), CREATED: created_of(record), WRITTEN: written}
     return {"content": storable(record.text), "data": storable(record.data), **where}
 
 

@@ -12,19 +12,19 @@ import numpy as np
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.database import DerivedError, ShelfRow, Statements
-from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, distinct
+from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, distinct_records
 from langgraph_scrum_master.memory.shelf import count_new, words_of
 from langgraph_scrum_master.memory.sqlite import SqliteDatabase
 from langgraph_scrum_master.memory.statistics import Statistics
 from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.memory.writer import rebuild
 
-KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
+RECORD_KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
 
-PAGE = 1_000
+_PAGE = 1_000
 """Records that are read at once."""
 
-Progress = Callable[[int, int], None]
+_Progress = Callable[[int, int], None]
 """Is called with how many of how many are done."""
 
 
@@ -71,7 +71,7 @@ class ShelfStatistics(Plain):
     dimensions: int
 
 
-def check(backend: StoreBackend, *, and_rebuild: bool = False) -> MemoryCheck:
+def check_store(backend: StoreBackend, *, and_rebuild: bool = False) -> MemoryCheck:
     """Check the database, and all shelves of a tenant against what their records say; `and_rebuild` makes it right."""
     database = backend.store.database
     with database.reading() as statements:
@@ -80,7 +80,7 @@ def check(backend: StoreBackend, *, and_rebuild: bool = False) -> MemoryCheck:
     if not and_rebuild:
         return MemoryCheck(shelves=shelves, problems=problems)
     rebuild(database)
-    return replace(check(backend), rebuilt=True)
+    return replace(check_store(backend), rebuilt=True)
 
 
 def _checked(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
@@ -144,7 +144,7 @@ def statistics(backend: StoreBackend, every_tenant: bool = False) -> list[ShelfS
         ]
 
 
-def backup(backend: StoreBackend, target: Path) -> None:
+def back_up(backend: StoreBackend, target: Path) -> None:
     """Write a copy of the whole database into a new file, also while others write."""
     database = backend.store.database
     if not isinstance(database, SqliteDatabase):
@@ -159,9 +159,9 @@ def exported(backend: StoreBackend) -> Iterator[dict[str, Any]]:
     with backend.store.database.reading() as statements:
         for name, row in statements.shelves(backend.tenant):
             ids = statements.in_order(row.id)
-            for start in range(0, len(ids), PAGE):
-                records = statements.records(row.id, ids[start : start + PAGE])
-                for number in ids[start : start + PAGE]:
+            for start in range(0, len(ids), _PAGE):
+                records = statements.records(row.id, ids[start : start + _PAGE])
+                for number in ids[start : start + _PAGE]:
                     if record := records.get(number):
                         yield _exported(name, record)
 
@@ -183,13 +183,13 @@ def imported(backend: StoreBackend, rows: Iterable[tuple[str, Record]], progress
     for shelf, record in rows:
         batch = waiting.setdefault(shelf, [])
         batch.append(record)
-        if len(batch) == PAGE:
-            backend.elsewhere(backend.tenant, shelf).put(distinct(batch))
+        if len(batch) == _PAGE:
+            backend.elsewhere(backend.tenant, shelf).put(distinct_records(batch))
             done, waiting[shelf] = done + len(batch), []
             progress(done)
     for shelf, batch in waiting.items():
         if batch:
-            backend.elsewhere(backend.tenant, shelf).put(distinct(batch))
+            backend.elsewhere(backend.tenant, shelf).put(distinct_records(batch))
             done += len(batch)
             progress(done)
     return done
@@ -211,4 +211,6 @@ def _forget(backend: StoreBackend, wanted: Callable[[Statements, ShelfRow], list
         return 0
     with backend.store.database.reading() as statements:
         ids = wanted(statements, shelf.row)
-    return sum(backend.store.writer.remove_ids(shelf, ids[start : start + PAGE]) for start in range(0, len(ids), PAGE))
+    return sum(
+        backend.store.writer.remove_ids(shelf, ids[start : start + _PAGE]) for start in range(0, len(ids), _PAGE)
+    )

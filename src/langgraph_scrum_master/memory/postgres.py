@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
     from langgraph_scrum_master.rank.features import Array
 
-SCHEMA = "scrum_master"
+POSTGRES_SCHEMA = "scrum_master"
 """The PostgreSQL schema that holds all tables."""
 
 VERSION = 1
 """Of the tables. A database of a newer version is refused."""
 
-FEW = 2_000
+UNINDEXED = 2_000
 """Vectors of a kind in a shelf up to which each is compared; of more, an HNSW index finds the nearest."""
 
-LOOKED_AT = 200
+HNSW_EF_SEARCH = 200
 """How many vectors an HNSW search looks at (`hnsw.ef_search`)."""
 
 MOST_IDLE = 8
@@ -44,39 +44,40 @@ _LOCK = 7_305_841
 
 _TABLES = f"""
 CREATE EXTENSION IF NOT EXISTS vector;
-CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-CREATE TABLE {SCHEMA}.about(version integer NOT NULL);
-CREATE TABLE {SCHEMA}.shelves(
+CREATE SCHEMA IF NOT EXISTS {POSTGRES_SCHEMA};
+CREATE TABLE {POSTGRES_SCHEMA}.about(version integer NOT NULL);
+CREATE TABLE {POSTGRES_SCHEMA}.shelves(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant text NOT NULL, name text NOT NULL,
     embedder text NOT NULL DEFAULT '', dimensions integer NOT NULL DEFAULT 0, epoch bigint NOT NULL DEFAULT 0,
     last bigint NOT NULL DEFAULT 0, pending integer NOT NULL DEFAULT 0, records bigint NOT NULL DEFAULT 0,
     UNIQUE(tenant, name));
-CREATE TABLE {SCHEMA}.records(
+CREATE TABLE {POSTGRES_SCHEMA}.records(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shelf bigint NOT NULL, kind text NOT NULL, key text NOT NULL,
     session text NOT NULL, position bigint NOT NULL, created double precision NOT NULL, agent text NOT NULL,
     own bigint NOT NULL, alias bigint NOT NULL, features bytea NOT NULL, vector bytea NOT NULL, meaning bytea NOT NULL,
     context bytea NOT NULL, links bytea NOT NULL DEFAULT '', text text NOT NULL, data text NOT NULL,
     UNIQUE(shelf, kind, key)) WITH (toast_tuple_target = 8160);
-CREATE INDEX records_by_session ON {SCHEMA}.records(shelf, session, position) WHERE session != '';
-CREATE INDEX records_by_time ON {SCHEMA}.records(shelf, kind, created);
-CREATE INDEX records_by_agent ON {SCHEMA}.records(shelf, kind, agent, created) WHERE agent != '';
-CREATE INDEX records_by_name ON {SCHEMA}.records(shelf, own) WHERE own != 0;
-CREATE INDEX records_by_alias ON {SCHEMA}.records(shelf, alias);
-CREATE TABLE {SCHEMA}.postings(record bigint PRIMARY KEY, kind text NOT NULL, words bigint[] NOT NULL);
-CREATE INDEX postings_by_word ON {SCHEMA}.postings USING gin(words);
-CREATE TABLE {SCHEMA}.vectors(
+CREATE INDEX records_by_session ON {POSTGRES_SCHEMA}.records(shelf, session, position) WHERE session != '';
+CREATE INDEX records_by_time ON {POSTGRES_SCHEMA}.records(shelf, kind, created);
+CREATE INDEX records_by_agent ON {POSTGRES_SCHEMA}.records(shelf, kind, agent, created) WHERE agent != '';
+CREATE INDEX records_by_name ON {POSTGRES_SCHEMA}.records(shelf, own) WHERE own != 0;
+CREATE INDEX records_by_alias ON {POSTGRES_SCHEMA}.records(shelf, alias);
+CREATE TABLE {POSTGRES_SCHEMA}.postings(record bigint PRIMARY KEY, kind text NOT NULL, words bigint[] NOT NULL);
+CREATE INDEX postings_by_word ON {POSTGRES_SCHEMA}.postings USING gin(words);
+CREATE TABLE {POSTGRES_SCHEMA}.vectors(
     record bigint PRIMARY KEY, shelf bigint NOT NULL, kind text NOT NULL, embedding halfvec NOT NULL);
-CREATE INDEX vectors_by_shelf ON {SCHEMA}.vectors(shelf, kind);
-CREATE TABLE {SCHEMA}.statistics(shelf bigint PRIMARY KEY, content bytea NOT NULL);
-CREATE TABLE {SCHEMA}.edges(shelf bigint NOT NULL, one bigint NOT NULL, other bigint NOT NULL, record bigint NOT NULL);
-CREATE INDEX edges_by_name ON {SCHEMA}.edges(shelf, one, record);
-CREATE INDEX edges_by_record ON {SCHEMA}.edges(shelf, record);
-CREATE TABLE {SCHEMA}.model_vectors(
+CREATE INDEX vectors_by_shelf ON {POSTGRES_SCHEMA}.vectors(shelf, kind);
+CREATE TABLE {POSTGRES_SCHEMA}.statistics(shelf bigint PRIMARY KEY, content bytea NOT NULL);
+CREATE TABLE {POSTGRES_SCHEMA}.edges(
+    shelf bigint NOT NULL, one bigint NOT NULL, other bigint NOT NULL, record bigint NOT NULL);
+CREATE INDEX edges_by_name ON {POSTGRES_SCHEMA}.edges(shelf, one, record);
+CREATE INDEX edges_by_record ON {POSTGRES_SCHEMA}.edges(shelf, record);
+CREATE TABLE {POSTGRES_SCHEMA}.model_vectors(
     shelf bigint NOT NULL, model text NOT NULL, record bigint NOT NULL, vector bytea NOT NULL,
     PRIMARY KEY(shelf, model, record));
-CREATE TABLE {SCHEMA}.notes(
+CREATE TABLE {POSTGRES_SCHEMA}.notes(
     shelf bigint NOT NULL, book text NOT NULL, key text NOT NULL, value text NOT NULL, PRIMARY KEY(shelf, book, key));
-INSERT INTO {SCHEMA}.about VALUES ({VERSION});
+INSERT INTO {POSTGRES_SCHEMA}.about VALUES ({VERSION});
 """
 
 
@@ -229,7 +230,7 @@ class PostgresStatements(Statements):
     def pack(self, shelf: ShelfRow) -> None:
         """Have an index made of vectors that are many, in the background."""
         for kind, count in self.kinds(shelf.id).items():
-            if kind in SEARCHED and count > FEW:
+            if kind in SEARCHED and count > UNINDEXED:
                 self._database.want_index(shelf.id, kind, shelf.dimensions)
 
     def _add_vectors(self, shelf: int, rows: Sequence[tuple[int, Kind, bytes]]) -> None:
@@ -334,9 +335,9 @@ class PostgresDatabase(Database):
                     statements = PostgresStatements(connection, self)
                     if not self.has_index(statements, shelf, kind):
                         # What an interrupted making has left is of no use.
-                        connection.execute(f"DROP INDEX IF EXISTS {SCHEMA}.{name}".encode())
+                        connection.execute(f"DROP INDEX IF EXISTS {POSTGRES_SCHEMA}.{name}".encode())
                         connection.execute(
-                            f"CREATE INDEX CONCURRENTLY {name} ON {SCHEMA}.vectors "
+                            f"CREATE INDEX CONCURRENTLY {name} ON {POSTGRES_SCHEMA}.vectors "
                             f"USING hnsw ((embedding::halfvec({dimensions})) halfvec_cosine_ops) "
                             f"WHERE shelf = {shelf} AND kind = '{kind}'".encode()
                         )
@@ -379,8 +380,8 @@ class PostgresDatabase(Database):
             if not self._prepared:
                 _prepare(connection, self.name)
                 self._prepared = True
-        connection.execute(f"SET search_path TO {SCHEMA}, public".encode())
-        connection.execute(f"SET hnsw.ef_search = {LOOKED_AT}".encode())
+        connection.execute(f"SET search_path TO {POSTGRES_SCHEMA}, public".encode())
+        connection.execute(f"SET hnsw.ef_search = {HNSW_EF_SEARCH}".encode())
         return connection
 
 
@@ -402,11 +403,11 @@ def _prepare(connection: Connection[Any], place: str) -> None:
     """Make the tables if they are not there; several processes may do so at once."""
     connection.execute("SELECT pg_advisory_lock(%s, 0)", (_LOCK,))
     try:
-        there = connection.execute("SELECT to_regclass(%s)", (f"{SCHEMA}.about",)).fetchone()
+        there = connection.execute("SELECT to_regclass(%s)", (f"{POSTGRES_SCHEMA}.about",)).fetchone()
         if there is None or there[0] is None:
             with connection.transaction():
                 connection.execute(_TABLES.encode())
-        found = connection.execute(f"SELECT version FROM {SCHEMA}.about".encode()).fetchone()
+        found = connection.execute(f"SELECT version FROM {POSTGRES_SCHEMA}.about".encode()).fetchone()
         if found is None or found[0] > VERSION:
             raise StoreError(
                 f"the memory {place!r} was written by a newer version of this package (tables {found and found[0]}, "

@@ -26,7 +26,7 @@ from langgraph_scrum_master.memory.records import (
     Ranked,
     Record,
     decoded,
-    distinct,
+    distinct_records,
     memory_record,
     result_of,
     why,
@@ -39,17 +39,17 @@ T = TypeVar("T")
 CANDIDATES = 100
 """How many of the nearest of each kind are ranked."""
 
-FEW = 20
+_FEW = 20
 """How many are ranked at least where many shelves are searched at once: the best ten of them are those of a hundred,
 but for one in two hundred."""
 
-MATCHING = 500
+_MATCHING = 500
 """How many of the newest are compared where the metadata decide."""
 
-BATCH = 1_000
+_BATCH = 1_000
 """Records that are written in one step, after which progress is reported."""
 
-Progress: TypeAlias = Callable[[int], None]
+_Progress: TypeAlias = Callable[[int], None]
 """Is called with how many records are stored so far."""
 
 _asked_before: ContextVar[Mapping[tuple[RecordMemory, str, int], list[MemoryResult]]] = ContextVar("asked_before")
@@ -100,13 +100,13 @@ class RecordMemory:
         with self._store_errors():
             self._backend.close()
 
-    async def put(self, records: Sequence[Record], progress: Progress | None = None) -> None:
+    async def put(self, records: Sequence[Record], progress: _Progress | None = None) -> None:
         """Store the records, in batches; one with the same kind and key is replaced."""
-        stored = distinct(records)
-        for start in range(0, len(stored), BATCH):
-            await self._call(self._backend.put, stored[start : start + BATCH])
+        stored = distinct_records(records)
+        for start in range(0, len(stored), _BATCH):
+            await self._call(self._backend.put, stored[start : start + _BATCH])
             if progress is not None:
-                progress(min(len(stored), start + BATCH))
+                progress(min(len(stored), start + _BATCH))
 
     async def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
         """Remove the records of these kinds with these keys; those that are not there are passed over."""
@@ -118,7 +118,7 @@ class RecordMemory:
         await self.store_many([(key, content, metadata)])
 
     async def store_many(
-        self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]], progress: Progress | None = None
+        self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]], progress: _Progress | None = None
     ) -> None:
         """Store many texts, each as a `Memory`, or as key, content and metadata, which may hold a memory's fields."""
         records = [
@@ -177,7 +177,7 @@ class RecordMemory:
         known = _asked_before.get({}).get((self, query, k))
         if known is not None:
             return list(known)
-        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, FEW), k)]
+        return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, _FEW), k)]
 
     @asynccontextmanager
     async def asked_before(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
@@ -194,7 +194,7 @@ class RecordMemory:
                 [shelf._backend.shelf for shelf in shelves],
                 SEARCHED,
                 well_formed(query),
-                max(k, FEW),
+                max(k, _FEW),
                 max(0, k),
             )
             for shelf, found in zip(shelves, await asyncio.wait_for(asked, patience) or (), strict=False):
@@ -207,7 +207,7 @@ class RecordMemory:
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
         """The memories that serve the query best, of those whose metadata have all of these values."""
-        found = await self._call(self._backend.matching, well_formed(query), wanted, MATCHING)
+        found = await self._call(self._backend.matching, well_formed(query), wanted, _MATCHING)
         best = sorted(found, key=lambda each: (-each.match.score, each.record.key))[: max(0, k)]
         return [result_of(*ranked) for ranked in best]
 

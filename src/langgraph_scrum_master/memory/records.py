@@ -263,7 +263,7 @@ def as_stored(record: Record) -> Record:
     return record if (key, text) == (record.key, record.text) else replace(record, key=key, text=text)
 
 
-def distinct(records: Iterable[Record]) -> list[Record]:
+def distinct_records(records: Iterable[Record]) -> list[Record]:
     """The records as they are stored, the last of those with the same kind and key."""
     return list({(record.kind, record.key): record for record in map(as_stored, records)}.values())
 

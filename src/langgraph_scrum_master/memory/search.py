@@ -14,7 +14,7 @@ from langgraph_scrum_master.memory.statistics import MergedStatistics
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.answers import NeedQuery, answers
 from langgraph_scrum_master.rank.match import Match
-from langgraph_scrum_master.rank.query import Around, Asked, Candidates
+from langgraph_scrum_master.rank.query import Around, Candidates, RankQuery
 from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
 from langgraph_scrum_master.rank.spaces import SPACES, with_models
 
@@ -38,7 +38,7 @@ def search(
     filled = [shelf.statistics for shelf in shelves if any(map(shelf.count, kinds))]
     if not filled:
         return [[] for _ in shelves]
-    asked = Asked(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, models=models)
+    asked = RankQuery(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, models=models)
     found = [_candidates(shelf, asked, kinds, limit) for shelf in shelves]
     if not any(found):
         return [[] for _ in shelves]
@@ -93,18 +93,20 @@ def compare(
     """These records in their order, each with how like the query it is by itself."""
     if not rows:
         return []
-    agreed, _ = _agreed([(shelf, rows)], Asked(query, shelf.statistics, embedder, models=models), models)
+    agreed, _ = _agreed([(shelf, rows)], RankQuery(query, shelf.statistics, embedder, models=models), models)
     return _ranked(shelf, rows, agreed.matches(agreed.total, range(len(rows))))
 
 
-def _candidates(shelf: Shelf, asked: Asked, kinds: Sequence[Kind], limit: int) -> list[Row]:
+def _candidates(shelf: Shelf, asked: RankQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The nearest by vectors and by words, and what stands around the best of them."""
     rows, seen = _first_sight(shelf, asked, kinds, limit)
     further = _around(shelf, sorted(rows, key=lambda row: -seen[row.id]))
     return rows + shelf.rows(sorted(further - seen.keys()), list(kinds))
 
 
-def _first_sight(shelf: Shelf, asked: Asked, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
+def _first_sight(
+    shelf: Shelf, asked: RankQuery, kinds: Sequence[Kind], limit: int
+) -> tuple[list[Row], dict[int, float]]:
     """The nearest by vectors and by words, and how near each is."""
     present = {kind: count for kind in kinds if (count := shelf.count(kind))}
     if not present:
@@ -119,7 +121,7 @@ def _first_sight(shelf: Shelf, asked: Asked, kinds: Sequence[Kind], limit: int) 
 
 
 def _agreed(
-    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: Asked, models: Mapping[str, Embedder]
+    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: RankQuery, models: Mapping[str, Embedder]
 ) -> tuple[Agreement, Candidates]:
     """How the records of several shelves agree with a query, compared all at once."""
     filled = [(shelf, rows) for shelf, rows in found if rows]

@@ -33,7 +33,7 @@ COUNTED = 4_096
 MOST_TERMS = 2_048
 """Terms whose postings are cached."""
 
-EVERY = 1_000_000_000
+_EVERY = 1_000_000_000
 """As many as there are."""
 
 _NOWHERE: Array = np.zeros(0, "int64")
@@ -192,9 +192,9 @@ class Shelf:
         if self._row is None:
             return []
         with self._database.reading() as statements:
-            ids = statements.newest(self._row.id, kind, EVERY if wanted else limit, since, until, agent)
+            ids = statements.newest(self._row.id, kind, _EVERY if wanted else limit, since, until, agent)
             if wanted:
-                right = set(statements.with_facets(self._row.id, kind, facets_of(wanted), EVERY))
+                right = set(statements.with_facets(self._row.id, kind, facets_of(wanted), _EVERY))
                 ids = [each for each in ids if each in right][:limit]
         return sorted(self.rows(self._having(ids, wanted), (kind,)), key=newest_first)
 

@@ -22,16 +22,16 @@ from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.memory.vectors import VECTORS, VectorCache
 from langgraph_scrum_master.rank.features import Array, Features
 
-VERSION = 1
+_VERSION = 1
 """Of the schema. A file of a newer version is refused."""
 
 BUSY = 60.0
 """Seconds for which another process may write before a write here fails."""
 
-PAGE = 1_024
+_PAGE = 1_024
 """Bytes of a page: smaller ones make a write smaller, larger ones a search faster."""
 
-Durability: TypeAlias = Literal["full", "normal"]
+_Durability: TypeAlias = Literal["full", "normal"]
 """Whether a write is on the disk when it is acknowledged, or only safe from a crash of the process."""
 
 _POSTINGS = "CREATE VIRTUAL TABLE postings USING fts5(body, content='', detail=none, columnsize=0, tokenize='ascii')"
@@ -79,7 +79,7 @@ _SCHEMA = (
     PRIMARY KEY(shelf, book, key)) WITHOUT ROWID""",
 )
 
-EVERY = 1_000_000_000
+_EVERY = 1_000_000_000
 """As many as there are."""
 
 _numbered = count(1)
@@ -182,7 +182,7 @@ class SqliteStatements(Statements):
 
     def indexed(self, shelf: int) -> list[int]:
         """The ids of all records that have postings."""
-        return sorted({int(number) for kind in SEARCHED for number in self._matching(f"{shelf}k{kind}", EVERY)})
+        return sorted({int(number) for kind in SEARCHED for number in self._matching(f"{shelf}k{kind}", _EVERY)})
 
     def clear_derived(self) -> None:
         """Remove the postings, the blocks and the statistics of all shelves."""
@@ -242,7 +242,7 @@ def _body(shelf: int, kind: Kind, terms: Sequence[int], facets: Sequence[int]) -
 class SqliteDatabase(Database):
     """One file, or a database in memory: a connection to read with, and one to write with."""
 
-    def __init__(self, path: Path | None, durability: Durability = "full", cache: VectorCache = VECTORS) -> None:
+    def __init__(self, path: Path | None, durability: _Durability = "full", cache: VectorCache = VECTORS) -> None:
         self._path = path
         self._durability = durability
         self._cache = cache
@@ -374,7 +374,7 @@ def _file_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _opened(path: Path | None, durability: Durability, vectors: VectorBlocks) -> _Connections:
+def _opened(path: Path | None, durability: _Durability, vectors: VectorBlocks) -> _Connections:
     if path is None:
         lock = threading.RLock()
         connection = _connected(":memory:")
@@ -408,16 +408,16 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
     """Make the tables if they are not there; several processes may do so at once."""
     # Before anything is changed: a file of a newer version is left as it is.
     version = _version(connection, place)
-    connection.execute(f"PRAGMA page_size = {PAGE}")
+    connection.execute(f"PRAGMA page_size = {_PAGE}")
     _patiently(connection, "PRAGMA journal_mode = WAL")
-    if version == VERSION:
+    if version == _VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection, place) != VERSION:
+        if _version(connection, place) != _VERSION:
             for statement in _SCHEMA:
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
@@ -426,10 +426,10 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
 
 def _version(connection: sqlite3.Connection, place: str) -> int:
     found = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if found > VERSION:
+    if found > _VERSION:
         raise StoreError(
             f"the memory {place!r} was written by a newer version of this package (schema {found}, this one knows "
-            f"{VERSION}): upgrade langgraph-scrum-master to open it"
+            f"{_VERSION}): upgrade langgraph-scrum-master to open it"
         )
     return found
 

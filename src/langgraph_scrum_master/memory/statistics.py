@@ -24,7 +24,7 @@ from langgraph_scrum_master.rank.kinship import Kinship
 SAVED_EVERY = 2_048
 """Records after which the statistics are saved again. By hand: more make opening slower, fewer make writing slower."""
 
-VERSION = 1
+_VERSION = 1
 
 Words = Callable[[Sequence[int]], Mapping[int, str]]
 """Reads the texts of records, by their ids, and gives the words in them by their term."""
@@ -145,7 +145,7 @@ class Statistics(Tally):
         """All of it as bytes. Terms that no record has any more, and their words, are left out."""
         self._fold()
         head = {
-            "version": VERSION,
+            "version": _VERSION,
             "size": self.size,
             "length": self.length,
             "kinds": {kind: count for kind, count in self.kinds.items() if count},

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 MOST_SHELVES = 64
 """Shelves of a database that are kept open."""
 
-EVERY, FOREVER = 1_000_000_000, 1e18
+_EVERY, _FOREVER = 1_000_000_000, 1e18
 """As many as there are, and a time that no record reaches."""
 
-MATCHING = 2_000
+_MATCHING = 2_000
 """Records that are ranked where a filter leaves many, the newest."""
 
 
@@ -209,12 +209,12 @@ class StoreBackend(Backend):
 
     def ranked_decisions(self, query: str, filters: DecisionFilter) -> list[Ranked]:
         """The decisions that pass the filter, best first."""
-        return _best_first(self._compared(query, lambda shelf: _decisions(shelf, filters, MATCHING)))
+        return _best_first(self._compared(query, lambda shelf: _decisions(shelf, filters, _MATCHING)))
 
     def ranked_patterns(self, query: str, pattern_type: str) -> list[Ranked]:
         """The patterns of a type, best first."""
         wanted = {"pattern_type": pattern_type}
-        return _best_first(self._compared(query, lambda shelf: shelf.matching("pattern", wanted, MATCHING)))
+        return _best_first(self._compared(query, lambda shelf: shelf.matching("pattern", wanted, _MATCHING)))
 
     def decisions_by_agent(self, agent_type: str, limit: int) -> list[Record]:
         """The newest decisions of an agent."""
@@ -223,7 +223,7 @@ class StoreBackend(Backend):
     def patterns_by_type(self, pattern_type: str) -> list[Record]:
         """The patterns of a type."""
         wanted = {"pattern_type": pattern_type}
-        return self._records(lambda shelf: shelf.select("pattern", "", wanted, 0.0, FOREVER, EVERY)[::-1])
+        return self._records(lambda shelf: shelf.select("pattern", "", wanted, 0.0, _FOREVER, _EVERY)[::-1])
 
     def keyed(self, keys: Sequence[str]) -> list[Record]:
         """The memories with these keys."""
@@ -286,7 +286,7 @@ def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> list[Row]:
     names = ("artifact_type", "decision_type")
     wanted = {name: value for name in names if (value := getattr(filters, name)) is not None}
     since = max(0.0, instant(filters.time_range_start)) if filters.time_range_start is not None else 0.0
-    until = instant(filters.time_range_end) if filters.time_range_end is not None else FOREVER
+    until = instant(filters.time_range_end) if filters.time_range_end is not None else _FOREVER
     return shelf.select("decision", filters.agent_type or "", wanted, since, until, limit)
 
 

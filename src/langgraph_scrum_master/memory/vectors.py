@@ -16,12 +16,12 @@ import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
-from langgraph_scrum_master.rank.query import units
+from langgraph_scrum_master.rank.query import unit_rows
 
-FEW = 5_120_000
+COMPARED_EXACTLY = 5_120_000
 """Numbers in all vectors of a kind, 20,000 vectors of the static model, up to which a query is compared with each."""
 
-LIKELY = 3_072
+_LIKELY = 3_072
 """Vectors whose sign bits are nearest, and which are compared then. They hold 98 % of the nearest 20 of 100,000
 (`benchmarks/bench_memory.py --large`)."""
 
@@ -51,7 +51,7 @@ class VectorBlock:
     @classmethod
     def of(cls, ids: Sequence[int], vectors: Array) -> VectorBlock:
         """A block of these vectors."""
-        scaled = units(vectors.astype("float32"))
+        scaled = unit_rows(vectors.astype("float32"))
         scales = np.maximum(np.abs(scaled).max(axis=1, initial=0.0), 1e-9) / 127
         rows = np.round(scaled / scales[:, None]).astype("i1")
         return cls(ids=np.array(ids, dtype="<i8"), rows=rows, scales=scales.astype("<f4"))
@@ -145,7 +145,7 @@ class VectorIndex:
 
     def nearest(self, vector: Array, limit: int) -> Nearest:
         """The records whose vectors are nearest."""
-        wanted = units(np.asarray(vector, dtype="float32")[None, :])[0]
+        wanted = unit_rows(np.asarray(vector, dtype="float32")[None, :])[0]
         ids = self._ids.values
         if self._is_few(len(ids)):
             places = np.arange(len(ids))
@@ -161,7 +161,7 @@ class VectorIndex:
         return Nearest(ids[places[best]], found[best])
 
     def _is_few(self, count: int) -> bool:
-        return count * self.dimensions <= FEW and not self._on_disk
+        return count * self.dimensions <= COMPARED_EXACTLY and not self._on_disk
 
     def _floats(self, count: int) -> Array:
         exact = self._exact
@@ -177,7 +177,7 @@ class VectorIndex:
             np.bitwise_xor(words.values[:count], bits, out=differ)
             np.bitwise_count(differ, out=number)
             np.add(apart, number, out=apart)
-        within = np.searchsorted(np.cumsum(np.bincount(apart)), max(LIKELY, int(LIKELY_SHARE * count)))
+        within = np.searchsorted(np.cumsum(np.bincount(apart)), max(_LIKELY, int(LIKELY_SHARE * count)))
         return np.flatnonzero(apart <= within)
 
     def _cosines(self, places: Array, wanted: Array) -> Array:

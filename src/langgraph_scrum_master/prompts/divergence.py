@@ -19,7 +19,7 @@ LATELY = 2 * 3_600.0
 COMPARED = 10
 """The newest memories, with which the query is compared."""
 
-MOST = 3
+_MOST = 3
 """Alerts at once, the least similar first."""
 
 LEAST_WORDS = 3
@@ -34,7 +34,7 @@ SUMMARY = 120
 # Letters of scripts that put no blanks between words, of which a word has about two.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
-LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
+_LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
 """The spaces that tell what a text is about."""
 
 
@@ -67,12 +67,12 @@ def goes_on(query: Query, found: Sequence[RetrievedContext], bar: float) -> bool
 
 def divergence(recent: Sequence[MemoryResult]) -> list[DivergenceAlert]:
     """In which spaces the query is unlike all of these; nothing unless it is in meaning and in most others."""
-    alerts = [(space, _alert(space, nearest)) for space in LOOKED_AT if (nearest := _nearest(space, recent))]
+    alerts = [(space, _alert(space, nearest)) for space in _LOOKED_AT if (nearest := _nearest(space, recent))]
     unlike = [alert for space, alert in alerts if alert.similarity < space.diverges]
     in_meaning = any(alert.space == "E1" for alert in unlike)
     if not in_meaning or len(alerts) - len(unlike) > EXCEPTIONS:
         return []
-    return sorted(unlike, key=lambda alert: (alert.similarity, alert.space != "E1"))[:MOST]
+    return sorted(unlike, key=lambda alert: (alert.similarity, alert.space != "E1"))[:_MOST]
 
 
 def _nearest(space: Space, recent: Sequence[MemoryResult]) -> MemoryResult | None:

@@ -10,9 +10,9 @@ from langgraph_scrum_master.rank.spaces.periodic import DAY, nearness
 from langgraph_scrum_master.text.ago import days_between
 from langgraph_scrum_master.text.terms import stem, words
 
-HOUR = 3_600.0
+_HOUR = 3_600.0
 
-SAME_TIME = float(nearness(2 * HOUR, DAY))
+SAME_TIME = float(nearness(2 * _HOUR, DAY))
 """Moments within two hours of each other are the same time of day."""
 
 TOPIC = 3
@@ -53,7 +53,7 @@ def _hints(query: Query, memory: RetrievedContext, zone: tzinfo) -> Iterator[tup
         return
     if query.session and memory.metadata.get("session") == query.session:
         yield "session", f"Earlier in this session: {_topic(query, memory)}"
-    if 0 <= age < HOUR:
+    if 0 <= age < _HOUR:
         yield "recent", f"Recent activity (within last hour): {_topic(query, memory)}"
     if days >= 1 and nearness(age, DAY) >= SAME_TIME:
         yield "time of day", f"Same time of day as previous work on {_topic(query, memory)}"

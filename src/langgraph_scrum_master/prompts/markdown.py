@@ -11,7 +11,7 @@ from langgraph_scrum_master.text.sanitize import line_start, one_line
 
 TITLE = "## Relevant Context"
 
-AHEAD = 300.0
+_AHEAD = 300.0
 """Seconds by which clocks may differ: of a memory from later on no age is told."""
 
 HEADINGS = {
@@ -41,6 +41,6 @@ def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:
     if context.source == "session":
         return line_start(context.content)
     created = instant(context.created_at)
-    if context.source == "hint" or created <= 0 or created > now + AHEAD:
+    if context.source == "hint" or created <= 0 or created > now + _AHEAD:
         return f"- {line_start(context.content)}"
     return f"- **[{ago(created, now, zone)}]** {one_line(context.content)}"

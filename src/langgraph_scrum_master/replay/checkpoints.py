@@ -9,9 +9,9 @@ from langgraph_scrum_master._internal.serialisation import from_plain
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read, text_of, unwrapped
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import InjectionResult, Snapshot
-from langgraph_scrum_master.replay.databases import Database, named, opened
+from langgraph_scrum_master.replay.databases import CheckpointDatabase, named, open_database
 from langgraph_scrum_master.replay.deltas import in_deltas, joined, whole
-from langgraph_scrum_master.replay.threads import Place, checkpoints_of, none_such, places, unread
+from langgraph_scrum_master.replay.threads import Place, checkpoints_of, none_such, places, unread_part
 from langgraph_scrum_master.team.history import waiting
 from langgraph_scrum_master.team.observe.observation import SCRUM_MASTERS
 from langgraph_scrum_master.team.record.files import Placed
@@ -45,13 +45,13 @@ def thread_steps(source: str, thread: str | None, subgraph: str | None = None) -
         raise DecodeError(
             f"{named(source)!r} is a database of checkpoints: say which thread, as `scrum-master replay` lists"
         )
-    with opened(source) as database:
+    with open_database(source) as database:
         ids = checkpoints_of(database, thread)
         found = places(thread, subgraph or "", ids)
         if not found:
             raise DecodeError(none_such(database.name, thread, subgraph, ids))
         newest = [_loaded(database, place, ids[place.namespace][-1]) for place in found]
-    note = " ".join(filter(None, (unread(thread, ids) if subgraph is None else "", _apart(thread, newest))))
+    note = " ".join(filter(None, (unread_part(thread, ids) if subgraph is None else "", _apart(thread, newest))))
     for place, last in zip(found, newest, strict=True):
         carried = not any(last.checkpoint["channel_values"].get(key) for key in STATE_KEYS)
         yield Run(_steps(source, place, ids[place.namespace]), carried, len(ids[place.namespace]), note)
@@ -97,7 +97,7 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
 
 def _steps(source: str, place: Place, ids: Sequence[str]) -> Iterator[Placed]:
     """For each checkpoint its step; nothing for one that is none."""
-    with opened(source) as database:
+    with open_database(source) as database:
         current: CheckpointTuple | None = None
         for checkpoint in ids:
             try:
@@ -157,7 +157,7 @@ def _recorded(before: Mapping[str, Any], after: Mapping[str, Any]) -> InjectionR
 
 
 def _loaded(
-    database: Database, place: Place, checkpoint: str, before: CheckpointTuple | None = None
+    database: CheckpointDatabase, place: Place, checkpoint: str, before: CheckpointTuple | None = None
 ) -> CheckpointTuple:
     """A checkpoint, with its messages; where they are kept in deltas, it is quicker with the one before."""
     where: RunnableConfig = {
@@ -182,7 +182,9 @@ def _loaded(
     return found
 
 
-def _join(database: Database, where: RunnableConfig, found: CheckpointTuple, before: CheckpointTuple | None) -> None:
+def _join(
+    database: CheckpointDatabase, where: RunnableConfig, found: CheckpointTuple, before: CheckpointTuple | None
+) -> None:
     """Give a checkpoint its messages where it has only what was written since an earlier one."""
     values = found.checkpoint["channel_values"]
     if MESSAGES in values or MESSAGES not in found.checkpoint["channel_versions"]:

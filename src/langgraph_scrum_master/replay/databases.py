@@ -21,7 +21,7 @@ POSTGRES = ("postgres://", "postgresql://")
 """How a connection string of PostgreSQL begins."""
 
 
-class Database(NamedTuple):
+class CheckpointDatabase(NamedTuple):
     """An open database."""
 
     saver: BaseCheckpointSaver[Any]
@@ -42,7 +42,7 @@ def is_database(source: str | Path) -> bool:
 
 
 @contextmanager
-def opened(source: str) -> Iterator[Database]:
+def open_database(source: str) -> Iterator[CheckpointDatabase]:
     """The database, as long as it is needed."""
     reader = _postgres if source.startswith(POSTGRES) else _sqlite
     serde_log, quiet = logging.getLogger("langgraph.checkpoint.serde.jsonplus"), _Quiet()
@@ -62,7 +62,7 @@ class _Quiet(logging.Filter):
 
 
 @contextmanager
-def _sqlite(source: str) -> Iterator[Database]:
+def _sqlite(source: str) -> Iterator[CheckpointDatabase]:
     try:
         from langgraph.checkpoint.sqlite import SqliteSaver
     except ImportError as error:
@@ -75,7 +75,7 @@ def _sqlite(source: str) -> Iterator[Database]:
             saver = SqliteSaver(connection, serde=_serde())
             # Its own set-up writes, and finds out this.
             saver.is_setup, saver._has_task_path = True, _has_task_path(connection)
-            yield Database(saver, lambda text, values: connection.execute(text, values).fetchall(), path.name)
+            yield CheckpointDatabase(saver, lambda text, values: connection.execute(text, values).fetchall(), path.name)
     except sqlite3.Error as error:
         raise DecodeError(f"{path.name!r} is no database of checkpoints: {error}") from error
 
@@ -86,7 +86,7 @@ def _has_task_path(connection: sqlite3.Connection) -> bool:
 
 
 @contextmanager
-def _postgres(source: str) -> Iterator[Database]:
+def _postgres(source: str) -> Iterator[CheckpointDatabase]:
     try:
         import psycopg
         from langgraph.checkpoint.postgres import PostgresSaver
@@ -103,7 +103,7 @@ def _postgres(source: str) -> Iterator[Database]:
                 rows = connection.execute(text.replace("?", "%s").encode(), values).fetchall()
                 return [tuple(row.values()) for row in rows]
 
-            yield Database(PostgresSaver(connection, serde=_serde()), query, named(source))
+            yield CheckpointDatabase(PostgresSaver(connection, serde=_serde()), query, named(source))
     except psycopg.Error as error:
         # What the driver says may hold the password.
         told = str(error).replace(source, "").strip().split("\n")[0]

@@ -10,7 +10,7 @@ from langgraph_scrum_master._internal.shapes import dict_of, items_of, read
 OVERWRITE = "__overwrite__"
 """How LangGraph marks a write that takes the place of all before it."""
 
-COUNTERS = "counters_since_delta_snapshot"
+_COUNTERS = "counters_since_delta_snapshot"
 """What the metadata of a checkpoint tell of such channels."""
 
 REMOVE_ALL = "__remove_all__"
@@ -36,7 +36,7 @@ def whole(value: object) -> Any:
 
 def in_deltas(checkpoint: Mapping[str, Any], metadata: Mapping[str, Any]) -> set[str]:
     """The channels of a checkpoint that are written in deltas, and were written."""
-    values, counted = dict_of(checkpoint.get("channel_values")), dict_of(metadata.get(COUNTERS))
+    values, counted = dict_of(checkpoint.get("channel_values")), dict_of(metadata.get(_COUNTERS))
     wrapped = {name for name, value in values.items() if value is not whole(value)}
     return wrapped | (counted.keys() & dict_of(checkpoint.get("channel_versions")).keys())
 

@@ -14,11 +14,11 @@ from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay.checkpoints import Run, history_steps, is_saved_state, thread_steps
 from langgraph_scrum_master.replay.databases import is_database
-from langgraph_scrum_master.team.record.files import KINDS, Placed, snapshots_in
+from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, Placed, snapshots_in
 from langgraph_scrum_master.team.record.snapshots import taken
 from langgraph_scrum_master.team.state import READ_BACK
 
-Progress: TypeAlias = Callable[[int, int], None]
+LoadProgress: TypeAlias = Callable[[int, int], None]
 """Told how many of how many are done: snapshots, or files if there are several."""
 
 
@@ -26,7 +26,7 @@ def runs(
     source: str | Path | Iterable[object],
     thread: str | None = None,
     subgraph: str | None = None,
-    progress: Progress | None = None,
+    progress: LoadProgress | None = None,
 ) -> Iterator[Run]:
     """The runs that a source holds; what cannot be read in it is in its place. With a thread, only its snapshots."""
     found: Iterator[Run]
@@ -44,7 +44,7 @@ def runs(
     yield from found if progress is None else _counted(found, count, progress)
 
 
-def _counted(found: Iterable[Run], count: int, progress: Progress) -> Iterator[Run]:
+def _counted(found: Iterable[Run], count: int, progress: LoadProgress) -> Iterator[Run]:
     """The runs, each of which tells how far it is, or if there are several, which it is."""
     for number, run in enumerate(found):
         if count > 1:
@@ -52,7 +52,7 @@ def _counted(found: Iterable[Run], count: int, progress: Progress) -> Iterator[R
         yield run if count > 1 else run._replace(snapshots=_counting(run, progress))
 
 
-def _counting(run: Run, progress: Progress) -> Iterator[Placed]:
+def _counting(run: Run, progress: LoadProgress) -> Iterator[Placed]:
     for number, placed in enumerate(run.snapshots):
         progress(number, run.total)
         yield placed
@@ -75,9 +75,9 @@ def _files(source: str | Path) -> dict[str, Path]:
         ) from None
     except OSError as error:
         raise DecodeError(f"cannot read {str(place)!r}: {error.strerror}") from error
-    files = [path for path in sorted(place.rglob("*")) if path.suffix in KINDS and path.name[:1] != "."]
+    files = [path for path in sorted(place.rglob("*")) if path.suffix in FILE_SUFFIXES and path.name[:1] != "."]
     if not files:
-        raise DecodeError(f"there are no snapshots in {str(place)!r}: it has no files of {' or '.join(KINDS)}")
+        raise DecodeError(f"there are no snapshots in {str(place)!r}: it has no files of {' or '.join(FILE_SUFFIXES)}")
     return {path.relative_to(place).as_posix(): path for path in files}
 
 

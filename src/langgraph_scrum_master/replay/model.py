@@ -16,12 +16,12 @@ from langgraph_scrum_master.model import (
     TurnKind,
     freeze,
 )
-from langgraph_scrum_master.team.record.facts import Outcome, outcome
+from langgraph_scrum_master.team.record.facts import GapOutcome, outcome
 
 Fate: TypeAlias = Literal["kept"] | DropReason
 """What became of a context: the agent gets it, or why not."""
 
-StepOutcome: TypeAlias = Literal["silent"] | Outcome
+StepOutcome: TypeAlias = Literal["silent"] | GapOutcome
 """What a step comes to; silent where there is no gap."""
 
 

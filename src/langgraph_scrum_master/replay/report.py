@@ -20,7 +20,7 @@ from langgraph_scrum_master.team.state import merge_records, records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally(Plain):
+class _Tally(Plain):
     """Gaps of one agent for one reason, and what came of them."""
 
     agent: str
@@ -46,7 +46,7 @@ class Tally(Plain):
 class Report(Plain):
     """What came of all gaps, by agent and reason."""
 
-    rows: tuple[Tally, ...]
+    rows: tuple[_Tally, ...]
     threads: int = 0
     """Conversations in which there was a gap; 0 if the source does not tell."""
 
@@ -54,7 +54,7 @@ class Report(Plain):
         freeze(self, "rows")
 
     @property
-    def total(self) -> Tally:
+    def total(self) -> _Tally:
         """All rows added up."""
         return _added(self.rows, agent="", reason="")
 
@@ -62,7 +62,7 @@ class Report(Plain):
 def report(source: str | Path, thread: str | None = None) -> Report:
     """The report on an audit log, a file or folder of snapshots, or a database of checkpoints."""
     histories = dict(_histories(source, thread))
-    rows: dict[tuple[str, str], list[Tally]] = {}
+    rows: dict[tuple[str, str], list[_Tally]] = {}
     for record in (record for history in histories.values() for record in history):
         rows.setdefault((record.agent, record.reason), []).append(_tally(record))
     found = [_added(each, agent=agent, reason=reason) for (agent, reason), each in sorted(rows.items())]
@@ -143,9 +143,9 @@ def _logged(said: dict[str, Any]) -> InjectionRecord:
     return record_of(InjectionResult.from_dict({key: value for key, value in said.items() if key != "schema"}))
 
 
-def _tally(record: InjectionRecord) -> Tally:
+def _tally(record: InjectionRecord) -> _Tally:
     served = record.status == "injected"
-    return Tally(
+    return _Tally(
         agent=record.agent,
         reason=record.reason,
         gaps=1,
@@ -168,8 +168,8 @@ COUNTS = (
 """What is counted."""
 
 
-def _added(rows: Iterable[Tally], agent: str, reason: str) -> Tally:
-    found = Tally(agent=agent, reason=reason)
+def _added(rows: Iterable[_Tally], agent: str, reason: str) -> _Tally:
+    found = _Tally(agent=agent, reason=reason)
     for row in rows:
         found = replace(found, **{name: getattr(found, name) + int(getattr(row, name)) for name in COUNTS})
     return found

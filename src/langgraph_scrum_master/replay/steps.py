@@ -26,7 +26,7 @@ from langgraph_scrum_master.team.observe import Watcher, cycle_analysis
 from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.team.state import STATE_KEYS
 
-PATIENCE = 60.0
+_PATIENCE = 60.0
 """Seconds that sources have at least: what a replay gives must not depend on how busy the machine is."""
 
 Play: TypeAlias = Callable[[str, Snapshot], Awaitable[ReplayStep]]
@@ -121,7 +121,7 @@ def settings(
     else:
         own = InjectionConfig.from_dict(snapshot.config) if snapshot.config is not None else InjectionConfig()
     chosen = given if isinstance(given, InjectionConfig) else replace(own, **_named(given or {}))
-    return replace(chosen, log_injections=False, deadline=max(chosen.deadline, PATIENCE))
+    return replace(chosen, log_injections=False, deadline=max(chosen.deadline, _PATIENCE))
 
 
 def _named(given: Mapping[str, Any]) -> dict[str, Any]:

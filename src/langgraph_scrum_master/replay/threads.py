@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from langgraph_scrum_master.replay.databases import Database, opened
+from langgraph_scrum_master.replay.databases import CheckpointDatabase, open_database
 
 
-class Thread(NamedTuple):
+class _Thread(NamedTuple):
     """A thread of a database."""
 
     thread: str
@@ -31,9 +31,9 @@ class Place(NamedTuple):
     """The thread, and if it is a subgraph, which, and which call of it."""
 
 
-def threads(source: str) -> list[Thread]:
+def threads(source: str) -> list[_Thread]:
     """The threads of a database, the latest first."""
-    with opened(source) as database:
+    with open_database(source) as database:
         rows = database.query(
             "SELECT thread_id, checkpoint_ns, COUNT(*) AS steps, MAX(checkpoint_id) AS newest FROM checkpoints "
             "GROUP BY thread_id, checkpoint_ns ORDER BY MIN(checkpoint_id)",
@@ -46,8 +46,8 @@ def threads(source: str) -> list[Thread]:
     return [_thread(name, namespaces) for name, namespaces in latest]
 
 
-def _thread(name: str, namespaces: Sequence[tuple[str, int, str]]) -> Thread:
-    return Thread(
+def _thread(name: str, namespaces: Sequence[tuple[str, int, str]]) -> _Thread:
+    return _Thread(
         thread=name,
         steps=sum(steps for namespace, steps, _ in namespaces if not namespace),
         newest=_written(max(newest for *_, newest in namespaces)),
@@ -55,7 +55,7 @@ def _thread(name: str, namespaces: Sequence[tuple[str, int, str]]) -> Thread:
     )
 
 
-def checkpoints_of(database: Database, thread: str) -> dict[str, list[str]]:
+def checkpoints_of(database: CheckpointDatabase, thread: str) -> dict[str, list[str]]:
     """The checkpoints of a thread, oldest first, by namespace, in the order in which these began."""
     rows = database.query(
         "SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE thread_id = ? ORDER BY checkpoint_id", (thread,)
@@ -87,7 +87,7 @@ def none_such(name: str, thread: str, subgraph: str | None, ids: Mapping[str, Se
     return f"there is no subgraph {subgraph!r} in thread {thread!r} of {name!r}: {told}"
 
 
-def unread(thread: str, ids: Mapping[str, Sequence[str]]) -> str:
+def unread_part(thread: str, ids: Mapping[str, Sequence[str]]) -> str:
     """What of a thread is in its subgraphs."""
     counts: Counter[str] = Counter()
     for namespace, found in ids.items():

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from langgraph_scrum_master.model import Dropped, DropReason, RetrievedContext
 from langgraph_scrum_master.text.passages import says_something
-from langgraph_scrum_master.text.similarity import Seen, Shelf, Whole
+from langgraph_scrum_master.text.similarity import SaidTexts, Seen, Whole
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
 """What is kept, in its order, and what is not."""
@@ -78,11 +78,11 @@ def novel(
     return kept, left
 
 
-def distinct(contexts: Sequence[RetrievedContext]) -> Split:
+def distinct_contexts(contexts: Sequence[RetrievedContext]) -> Split:
     """The contexts without those that repeat a better one."""
     kept: dict[str, RetrievedContext] = {}
     left: list[Dropped] = []
-    said = Shelf()
+    said = SaidTexts()
     for context in contexts:
         if context.key not in kept and said.add(context.content):
             kept[context.key] = context

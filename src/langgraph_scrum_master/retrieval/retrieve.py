@@ -19,7 +19,7 @@ OPENING = 10
 """How many deadlines a memory may take to open, once."""
 
 
-async def opened(memory: object, seconds: float) -> None:
+async def open_memory(memory: object, seconds: float) -> None:
     """Let a memory load what takes long, before a deadline begins to run."""
     if isinstance(memory, Opens):
         # What goes wrong here goes wrong in the search too, and is recorded there.

@@ -14,16 +14,16 @@ from langgraph_scrum_master.model import ContextGap, Turn, digest
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.text.sanitize import as_data
 
-SHOWN_TURNS, SHOWN_CHARACTERS = 12, 600
+SHOWN_TURNS, _SHOWN_CHARACTERS = 12, 600
 """How much of the conversation the model sees."""
 
 SHOWN_CANDIDATE = 700
 """Characters of each candidate that it sees."""
 
-REMEMBERED = 256
+_REMEMBERED = 256
 """Size of the answer cache."""
 
-LONGEST_QUERY = 300
+_LONGEST_QUERY = 300
 """Characters of a query that it writes."""
 
 _READ = (
@@ -51,7 +51,7 @@ def note_tokens(count: int) -> None:
         used.append(count)
 
 
-class Reading(NamedTuple):
+class _Reading(NamedTuple):
     """What a model made of a conversation."""
 
     lacks: bool | None
@@ -63,7 +63,7 @@ class ChatAssistant:
 
     def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self._readings: _Cache[Reading] = _Cache()
+        self._readings: _Cache[_Reading] = _Cache()
         self._picks: _Cache[tuple[int, ...] | None] = _Cache()
 
     async def confirm(self, gap: ContextGap, turns: Sequence[Turn]) -> bool | None:
@@ -83,11 +83,11 @@ class ChatAssistant:
             self._picks.keep(key, picks_in(answer, len(candidates)))
         return self._picks[key]
 
-    async def _read(self, gap: ContextGap, turns: Sequence[Turn]) -> Reading:
+    async def _read(self, gap: ContextGap, turns: Sequence[Turn]) -> _Reading:
         if gap.gap_id not in self._readings:
             shown = turns[-SHOWN_TURNS:]
-            said = "\n".join(f"[{as_data(turn.agent)}] {as_data(turn.text[:SHOWN_CHARACTERS])}" for turn in shown)
-            suspicion = f"Suspicion: {gap.reason}, about: {as_data(gap.context_query[:SHOWN_CHARACTERS])}"
+            said = "\n".join(f"[{as_data(turn.agent)}] {as_data(turn.text[:_SHOWN_CHARACTERS])}" for turn in shown)
+            suspicion = f"Suspicion: {gap.reason}, about: {as_data(gap.context_query[:_SHOWN_CHARACTERS])}"
             answer = await self._ask(_READ, f"Agent: {as_data(gap.agent)}\n{suspicion}\n\nConversation:\n{said}")
             self._readings.keep(gap.gap_id, reading_in(answer))
         return self._readings[gap.gap_id]
@@ -106,21 +106,21 @@ class _Cache(OrderedDict[str, T], Generic[T]):
     def keep(self, key: str, answer: T) -> None:
         """Add an answer and evict the oldest."""
         self[key] = answer
-        if len(self) > REMEMBERED:
+        if len(self) > _REMEMBERED:
             self.popitem(last=False)
 
 
-def reading_in(answer: str) -> Reading:
+def reading_in(answer: str) -> _Reading:
     """What a model said of a conversation: an object, or else yes or no."""
     said = _object_in(answer)
     if said is None:
         first = re.match(r"\W*(yes|no|true|false)\b", answer, re.I)
-        return Reading(first[1].lower() in ("yes", "true") if first else None, None)
+        return _Reading(first[1].lower() in ("yes", "true") if first else None, None)
     lacks, query = said.get("lacks"), said.get("query")
     if isinstance(lacks, str):
         lacks = {"true": True, "yes": True, "false": False, "no": False}.get(lacks.strip().lower())
-    query = " ".join(query.split())[:LONGEST_QUERY] if isinstance(query, str) else ""
-    return Reading(lacks if isinstance(lacks, bool) else None, query or None)
+    query = " ".join(query.split())[:_LONGEST_QUERY] if isinstance(query, str) else ""
+    return _Reading(lacks if isinstance(lacks, bool) else None, query or None)
 
 
 def picks_in(answer: str, count: int) -> tuple[int, ...] | None:

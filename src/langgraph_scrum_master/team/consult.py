@@ -14,10 +14,10 @@ from langgraph_scrum_master.protocols import Assistant
 from langgraph_scrum_master.team.assistant import TOKENS_USED
 from langgraph_scrum_master.team.detect.clarification import LIKELY
 
-DOUBTFUL = 0.85
+_DOUBTFUL = 0.85
 """Gaps of less confidence are shown to the assistant."""
 
-REMEMBERED = 256
+_REMEMBERED = 256
 """Gaps whose token counts are kept until their result is built."""
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class AssistantCaller:
 
     async def confirms(self, gap: ContextGap, turns: Sequence[Turn], deadline: float) -> bool:
         """Whether the gap is to be served."""
-        if gap.confidence >= DOUBTFUL:
+        if gap.confidence >= _DOUBTFUL:
             return True
         answer = await self._call("confirm", gap, lambda: self._assistant.confirm(gap, turns), deadline)
         return answer if isinstance(answer, bool) else gap.confidence >= LIKELY
@@ -77,7 +77,7 @@ class AssistantCaller:
             TOKENS_USED.reset(token)
             if used:
                 self._tokens[gap.gap_id] = self._tokens.get(gap.gap_id, 0) + sum(used)
-                if len(self._tokens) > REMEMBERED:
+                if len(self._tokens) > _REMEMBERED:
                     self._tokens.popitem(last=False)
 
 

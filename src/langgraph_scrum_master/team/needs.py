@@ -10,10 +10,10 @@ from langgraph_scrum_master.model import ContextGap, Gate, Observation, Query, T
 from langgraph_scrum_master.text.domains import domain_of
 from langgraph_scrum_master.text.terms import terms
 
-LOOKED_AT = 1_000
+_LOOKED_AT = 1_000
 """Characters of a failure that are looked at."""
 
-MOST_NEEDS = 3
+_MOST_NEEDS = 3
 """Needs of one turn that are looked for, each by itself."""
 
 ITS_TURN, BEFORE, FADING, AFTER, TASK = 0.9, 0.9, 0.9, 0.5, 0.9
@@ -25,7 +25,7 @@ right record came first about as often for any of these between 0.7 and 1, and h
 MOST_BEFORE, MOST_AFTER = 12, 6
 """Turns that are looked at."""
 
-LONGEST = 1_500
+_LONGEST = 1_500
 """Characters of such a turn."""
 
 
@@ -34,7 +34,7 @@ def build_queries(gap: ContextGap, observation: Observation, written: str = "") 
 
     Where a chat model has `written` what to look for, so that it stands alone, that is the only one.
     """
-    parts = [written] if written else [part for part in gap.parts if terms(part)][:MOST_NEEDS] or [gap.context_query]
+    parts = [written] if written else [part for part in gap.parts if terms(part)][:_MOST_NEEDS] or [gap.context_query]
     texts = (part if terms(part) else f"{part} {observation.task}".strip() for part in parts)
     around = () if written else tuple(_around(gap, observation))
     queries = tuple(Query(text=text, agent=gap.agent, now=observation.now, around=around) for text in texts if text)
@@ -47,11 +47,11 @@ def _around(gap: ContextGap, observation: Observation) -> Iterator[tuple[str, fl
     names = _named(turn.agent for turn in turns)
     for i in range(at, max(-1, at - MOST_BEFORE - 1), -1):
         weight = ITS_TURN if i == at else BEFORE * FADING ** (at - i - 1)
-        yield names.sub(" ", turns[i].text[:LONGEST]), weight
+        yield names.sub(" ", turns[i].text[:_LONGEST]), weight
     for turn in turns[at + 1 : at + 1 + MOST_AFTER]:
-        yield names.sub(" ", turn.text[:LONGEST]), AFTER
+        yield names.sub(" ", turn.text[:_LONGEST]), AFTER
     if observation.task:
-        yield names.sub(" ", observation.task[:LONGEST]), TASK
+        yield names.sub(" ", observation.task[:_LONGEST]), TASK
 
 
 def _place(gap: ContextGap, turns: Sequence[Turn]) -> int:
@@ -73,4 +73,4 @@ def _named(agents: Iterator[str]) -> re.Pattern[str]:
 def _after(gate: Gate, query: Query, task: str) -> Query:
     """The query with what failed, so that what went wrong before in such work is looked for once."""
     said = "\n".join(part for part in (gate.name, gate.reason, task) if part)
-    return replace(query, domain=domain_of(gate.name, gate.reason), failure=said[:LOOKED_AT])
+    return replace(query, domain=domain_of(gate.name, gate.reason), failure=said[:_LOOKED_AT])

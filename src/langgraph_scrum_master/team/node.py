@@ -16,14 +16,14 @@ from langgraph_scrum_master.errors import GraphError, ScrumMasterWarning
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.team.history import CONTEXT_KEY, HANDOFF_KEY
 from langgraph_scrum_master.team.reader import Reader
-from langgraph_scrum_master.team.runtime import NAME, Step
+from langgraph_scrum_master.team.runtime import NODE_NAME, Step
 from langgraph_scrum_master.team.state import STATE_KEYS, merge_payloads
 
 
 class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
     """The node: give it to `add_node`. It writes nothing on a healthy team, and never fails the graph."""
 
-    name = NAME
+    name = NODE_NAME
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -47,7 +47,7 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     It stands at the end of what the model is given, as a human message; `messages` are left as they are.
     """
 
-    name = NAME
+    name = NODE_NAME
 
     def __init__(self, step: Step, agent: str = "") -> None:
         self._step = step
@@ -67,11 +67,11 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
         waiting = merge_payloads(state.get(CONTEXT_KEY), update.get(CONTEXT_KEY))
         text = self._step.text_for(self._reader, {**state, **update, CONTEXT_KEY: waiting})
         # Empty, the model reads the messages; left out, it would read what it was given the last time.
-        prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NAME)] if text else []
+        prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NODE_NAME)] if text else []
         return {**update, "llm_input_messages": prompt}
 
 
-def check(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
+def check_graph(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
     """Raise `GraphError` if the graph would lose what we write; warn if no node of it can read it."""
     builder = getattr(builder, "builder", builder)
     needed = (*STATE_KEYS, "messages") if deliver_message else STATE_KEYS

@@ -15,7 +15,7 @@ MOST_NEWS = 24
 TAKEN_UP = 2
 """Of these, how many an agent that uses the text takes up; of numbers and names, one."""
 
-PATIENCE = 2
+_PATIENCE = 2
 """Turns after which an agent that has taken up nothing has ignored the text."""
 
 _TELLING = re.compile(r"\d.*\d|\d\D|\D\d|_|\w\.\w")
@@ -65,7 +65,7 @@ def _shown(record: InjectionRecord, turns: Sequence[Turn]) -> str:
     taken = [word for word in record.news if word.removeprefix("!") in said]
     if len(taken) >= TAKEN_UP or any(word.startswith("!") for word in taken):
         return "used"
-    return "ignored" if sum(not turn.tool_calls for turn in own) >= PATIENCE else "open"
+    return "ignored" if sum(not turn.tool_calls for turn in own) >= _PATIENCE else "open"
 
 
 def _called(turn: Turn) -> list[str]:

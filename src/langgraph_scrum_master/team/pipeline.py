@@ -29,14 +29,14 @@ from langgraph_scrum_master.model import (
     instant,
 )
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.retrieval.retrieve import OPENING, opened
+from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory
 from langgraph_scrum_master.team.delivery import state_update, target_for
 from langgraph_scrum_master.team.detect import DETECTORS, detect
 from langgraph_scrum_master.team.detect.clarification import LIKELY
 from langgraph_scrum_master.team.history import given_keys, sorted_out, waits
 from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.team.observe.asking import asks
-from langgraph_scrum_master.team.record.facts import facts, keep, log, measure, outcome, record_outcome
+from langgraph_scrum_master.team.record.facts import count_result, facts, keep, log, outcome, record_outcome
 from langgraph_scrum_master.team.record.redaction import redacted, redacted_snapshot
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.team.state import FIGURES_KEY, records
@@ -274,7 +274,7 @@ class Pipeline:
         queries = build_queries(gap, sighting.observation, written)
         sources = self.asked(memory)
         for each in (memory, *(source for source in sources if source not in self.sources)):
-            await opened(each, OPENING * self.config.deadline)
+            await open_memory(each, OPENING * self.config.deadline)
         found, failures = await retrieve_each(queries, sighting.state, sources, self.config.deadline)
         new, left = await off_loop(self._new, gap, sighting, found)
         picked = await self._picked(gap, queries, new, until)
@@ -286,12 +286,12 @@ class Pipeline:
         self, gap: ContextGap, queries: Sequence[Query], new: Sequence[Sequence[RetrievedContext]], until: float
     ) -> Split | None:
         """What the assistant picks of the best; None if it has no opinion."""
-        from langgraph_scrum_master.retrieval.dedupe import distinct, picked
+        from langgraph_scrum_master.retrieval.dedupe import distinct_contexts, picked
         from langgraph_scrum_master.retrieval.retrieve import merged
 
         if self.assistant is None or not any(new):
             return None
-        offered, repeated = await off_loop(distinct, merged(new))
+        offered, repeated = await off_loop(distinct_contexts, merged(new))
         query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
         texts = [f"{context.title}\n{context.content}".strip() for context in best]
         places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
@@ -327,18 +327,18 @@ class Pipeline:
 
     def _chosen(self, new: Sequence[Sequence[RetrievedContext]]) -> Split:
         """What is worth its tokens: above the bar, not far below the best for its query, and said once."""
-        from langgraph_scrum_master.retrieval.dedupe import above, beside_the_best, distinct
+        from langgraph_scrum_master.retrieval.dedupe import above, beside_the_best, distinct_contexts
         from langgraph_scrum_master.retrieval.retrieve import merged
 
         worth: list[list[RetrievedContext]] = []
         left: list[Dropped] = []
         for contexts in new:
             relevant, weak = above(contexts, self.config.min_relevance_score)
-            once, again = distinct(relevant)
+            once, again = distinct_contexts(relevant)
             near, far = beside_the_best(once)
             worth.append(near)
             left += [*weak, *again, *far]
-        kept, repeated = distinct(merged(worth))
+        kept, repeated = distinct_contexts(merged(worth))
         return kept, [*left, *repeated]
 
     def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
@@ -370,7 +370,7 @@ class Pipeline:
     async def _keep(self, result: InjectionResult) -> None:
         if self.config.log_injections:
             log(result)
-        measure(result)
+        count_result(result)
         await keep(redacted(result, self.redact), self.recorder, self.config.deadline)
 
     def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:

@@ -22,7 +22,7 @@ from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_outp
 from langgraph_scrum_master.team.reader import ANYBODY, Reader
 from langgraph_scrum_master.team.record.facts import facts
 
-NAME = "scrum_master"
+NODE_NAME = "scrum_master"
 
 _OUTSIDE: Runtime[Any] = Runtime()
 
@@ -129,7 +129,9 @@ class _Run:
         gap = (sighting.gaps or sighting.given_up)[0]
         about = {"scrum_master_agent": gap.agent, "scrum_master_reason": gap.reason}
         shown = cleaned(seen_gap(gap), self._pipeline.redact)
-        await RunnableLambda(evaluate, name=NAME).ainvoke(shown, {"run_name": NAME, "tags": [NAME], "metadata": about})
+        await RunnableLambda(evaluate, name=NODE_NAME).ainvoke(
+            shown, {"run_name": NODE_NAME, "tags": [NODE_NAME], "metadata": about}
+        )
         return results[0]
 
     def ask_a_person(self, result: InjectionResult | None) -> str:
@@ -148,7 +150,7 @@ class _Run:
         return await self._pipeline.answer(result, answer, sighting, self._memory)
 
     def _emit(self, event: str, told: dict[str, Any]) -> None:
-        self._runtime.stream_writer({"event": f"{NAME}.{event}", **told})
+        self._runtime.stream_writer({"event": f"{NODE_NAME}.{event}", **told})
 
     def _graphs_store(self) -> MemoryStore | None:
         if self._runtime.store is None:
@@ -183,7 +185,7 @@ def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
     state = {**sighting.state, **update}
     messages = items_of(state.get("messages"))
     sent = {read(message, "id") for message in messages}
-    texts = {f"{NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
+    texts = {f"{NODE_NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
     fresh = {key: payload for key, payload in texts.items() if key not in sent and payload.get("text")}
     if not fresh or _waits_for_a_tool(messages):
         return {}
@@ -193,9 +195,9 @@ def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
         "messages": [
             HumanMessage(
                 content=str(payload["text"]),
-                name=NAME,
+                name=NODE_NAME,
                 id=key,
-                additional_kwargs={"lc_source": NAME, "gap_id": payload["gap_id"]},
+                additional_kwargs={"lc_source": NODE_NAME, "gap_id": payload["gap_id"]},
             )
             for key, payload in fresh.items()
         ]

@@ -12,7 +12,7 @@ from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay import Replay, ReplayStep, against_recorded, replay
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.team.record.files import KINDS, snapshots_in, write_snapshots
+from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, snapshots_in, write_snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def cases(place: Path, update: bool = False) -> Iterator[SnapshotCase]:
     if not place.exists():
         told = f"there is no file or folder {str(place)!r} to take snapshots from"
         yield SnapshotCase(path=place, name=place.name, number=0, snapshot=None, problem=told)
-    files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.suffix in KINDS)
+    files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.suffix in FILE_SUFFIXES)
     for path in files:
         name = path.name if path == place else path.relative_to(place).as_posix()
         yield from _of_file(path, name, update)

@@ -32,10 +32,10 @@ Opener = Callable[[str], MemoryStore]
 
 Rows = list[tuple[str, str, dict[str, Any]]]
 
-QUICK = 0.1
+_QUICK = 0.1
 """Seconds within which twenty searches hold nobody up."""
 
-LIMIT = "The limit of the upload service is 100 megabytes."
+_LIMIT = "The limit of the upload service is 100 megabytes."
 QUEUE = "Refunds go to the queue billing-v2."
 COLOUR = "The landing page has a teal header."
 
@@ -106,12 +106,12 @@ class MemoryConformance:
 
     def test_keeping_again_replaces(self) -> None:
         memory = self.open("a")
-        for text in (LIMIT, LIMIT, LIMIT.replace("100", "500")):
+        for text in (_LIMIT, _LIMIT, _LIMIT.replace("100", "500")):
             self.run(memory.store_embedding("limit", text, {"size": len(text)}))
 
         found = self.run(memory.search_similar("What is the limit of the upload service?", k=9))
 
-        assert [result.content for result in found] == [LIMIT.replace("100", "500")]
+        assert [result.content for result in found] == [_LIMIT.replace("100", "500")]
 
     def test_one_namespace_never_sees_another(self) -> None:
         mine, yours = self._filled("acme"), self.open("acme.eu/@ü")
@@ -271,13 +271,13 @@ class MemoryConformance:
         asked = "What is the limit of the upload service?"
         self.run(two.search_similar(asked))
 
-        self.run(two.store_embedding("limit", LIMIT.replace("100", "500"), {}))
-        self.run(one.store_embedding("limit", LIMIT, {}))
+        self.run(two.store_embedding("limit", _LIMIT.replace("100", "500"), {}))
+        self.run(one.store_embedding("limit", _LIMIT, {}))
         rewritten = [self.run(memory.search_similar(asked))[0].content for memory in (one, two)]
         self.run(one.store_decision(Decision(agent_type="dev", context="Redis.")))
         listed = self.run(two.get_decisions_by_agent("dev"))
 
-        assert rewritten == [LIMIT, LIMIT]
+        assert rewritten == [_LIMIT, _LIMIT]
         assert len(listed) == 1
         if isinstance(one, Forgets) and isinstance(two, Forgets):
             self.run(one.store_embedding("mascot", "The mascot is a badger.", {}))
@@ -380,7 +380,7 @@ class MemoryConformance:
 
     def _filled(self, namespace: str) -> MemoryStore:
         memory = self.open(namespace)
-        rows: Rows = [("limit", LIMIT, {}), ("queue", QUEUE, {"title": "Queue"}), ("colour", COLOUR, {})]
+        rows: Rows = [("limit", _LIMIT, {}), ("queue", QUEUE, {"title": "Queue"}), ("colour", COLOUR, {})]
         self.run(_stored(memory, rows))
         return memory
 
@@ -393,7 +393,7 @@ async def lets_others_run(call: Callable[[], Awaitable[object]]) -> bool:
         await asyncio.sleep(0.001)
         ticked += 1
     await calling
-    return ticked > 2 or asyncio.get_running_loop().time() - started < QUICK
+    return ticked > 2 or asyncio.get_running_loop().time() - started < _QUICK
 
 
 @runtime_checkable

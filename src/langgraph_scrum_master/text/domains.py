@@ -20,7 +20,7 @@ Domain: TypeAlias = Literal[
 
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
 
-USUAL: Domain = "feature"
+_USUAL: Domain = "feature"
 """What work is where nothing tells."""
 
 _WORDS: Mapping[Domain, str] = {
@@ -75,7 +75,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 def domain_of(*texts: str) -> Domain:
     """The domain that the first word to tell names, in the first of these texts that has any; else `USUAL`."""
-    return next((domain for text in texts if (domain := _first_told(_BETWEEN.sub(" ", text).lower()))), USUAL)
+    return next((domain for text in texts if (domain := _first_told(_BETWEEN.sub(" ", text).lower()))), _USUAL)
 
 
 def _first_told(text: str) -> Domain | None:

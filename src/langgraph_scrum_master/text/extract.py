@@ -10,14 +10,14 @@ from math import log
 from typing import NamedTuple
 
 from langgraph_scrum_master.text.prose import sentences
-from langgraph_scrum_master.text.similarity import Shelf
+from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.terms import numbers, terms
 from langgraph_scrum_master.text.trim import trim
 
-LONGEST = 50
+_LONGEST = 50
 """Tokens of a sentence; the rest of a longer one is cut."""
 
-SHORTEST = 4
+_SHORTEST = 4
 """Tokens in which nothing worth telling is said."""
 
 _SPEAKER = re.compile(r"([^\s:()][^:\n]{0,40}): (.*)", re.S)
@@ -51,12 +51,12 @@ def extract(text: str, max_tokens: int, count: Callable[[str], int], focus: str 
     """
     said = _read(text)
     scores = _scores(said, focus)
-    room, chosen, shelf = max_tokens, list[int](), Shelf()
+    room, chosen, shelf = max_tokens, list[int](), SaidTexts()
     shortened: dict[int, str] = {}
     for place in sorted(range(len(said)), key=lambda place: (-scores[place], place)):
-        if room < SHORTEST:
+        if room < _SHORTEST:
             break
-        sentence = trim(said[place].sentence, lambda start: count(start) <= min(LONGEST, max_tokens))
+        sentence = trim(said[place].sentence, lambda start: count(start) <= min(_LONGEST, max_tokens))
         cost = count(f" {said[place].speaker}: {sentence}")
         if sentence and cost <= room and shelf.add(sentence):
             chosen.append(place)

@@ -66,7 +66,7 @@ def besides(text: str) -> str:
     return _RECORD.sub(" ", text)
 
 
-def names(text: str) -> list[str]:
+def proper_names(text: str) -> list[str]:
     """The names of people and things in a text, in lower case."""
     return [name for found in _NAME.findall(text) if (name := found.lower()) not in _ORDINARY]
 

@@ -12,7 +12,7 @@ from langgraph_scrum_master.text.terms import STOP_WORDS, numbers
 SHINGLE = 3
 """Words in a row that are compared."""
 
-SAME = 0.9
+_SAME = 0.9
 """The share of a text's shingles that must stand in the other."""
 
 NEGATIONS = frozenset({"no", "not", "never", "cannot", "without", "nor", "neither", "none", "nobody", "nothing", "t"})
@@ -64,10 +64,10 @@ class Seen:
             # So few words stand by chance in a longer text: they must be a sentence of their own.
             return tuple(words) in self._sentences
         shingles = _shingles(words)
-        return sum(shingle in self._shingles for shingle in shingles) >= SAME * len(shingles)
+        return sum(shingle in self._shingles for shingle in shingles) >= _SAME * len(shingles)
 
 
-class Shelf:
+class SaidTexts:
     """Texts that are kept apart: whether any single one of them says what another does."""
 
     __slots__ = ("_bags", "_first", "_further", "_marked", "_texts", "_wordings", "_words")
@@ -111,7 +111,7 @@ class Shelf:
             return True
         if len(words) <= SHINGLE:
             return any(words == _words(sentence) for text in self._texts for sentence in sentences(text))
-        needed = SAME * len(shingles)
+        needed = _SAME * len(shingles)
         if len(known) < needed:
             return False
         held = Counter(self._first[shingle] for shingle in known)

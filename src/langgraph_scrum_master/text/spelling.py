@@ -15,7 +15,7 @@ _ASCII_WORDS = re.compile(r"\w+|[^\w\s]")
 _NOT_SPELLED = re.compile(r"[\u0300-\u036f\ufe00-\ufe0f\u200b-\u200d\u2010-\u2015\s-]")
 _APOSTROPHES = str.maketrans("’ʼ‘`", "''''")
 
-LONGEST = 30
+_LONGEST = 30
 """Letters of a word that may be misspelled; what is longer is no word."""
 
 
@@ -72,7 +72,7 @@ class Vocabulary:
 
 def _cuts(word: str) -> set[str]:
     """What is left of a word without as many letters as may be wrong: two words that are near have one in common."""
-    if not word.isalpha() or len(word) > LONGEST:
+    if not word.isalpha() or len(word) > _LONGEST:
         return set()
     most = 0 if len(word) < 4 else 1 if len(word) < 8 else 2
     kept = (combinations(word, len(word) - left_out) for left_out in range(most + 1) if most)

@@ -31,7 +31,7 @@ _SCRIPTS = (
 )
 """Tokens of a letter, up to this code point."""
 
-MARGIN = 1.02
+TOKEN_MARGIN = 1.02
 """A budget is hard: rather too many than too few."""
 
 _RARE = 2.0
@@ -40,7 +40,7 @@ _RARE = 2.0
 
 def estimate_tokens(text: str) -> int:
     """About as many tokens as current tokenizers make of the text, rather more than fewer."""
-    return ceil(MARGIN * sum(map(_tokens, _PIECES.findall(text))))
+    return ceil(TOKEN_MARGIN * sum(map(_tokens, _PIECES.findall(text))))
 
 
 @lru_cache(maxsize=65_536)

@@ -12,7 +12,7 @@ from langgraph_scrum_master.text.trim import trim
 FIRST = ("email", "phone", "title", "department", "location")
 """Attributes that are told before others, in this order."""
 
-LONGEST = 300
+_LONGEST = 300
 """Characters of a description or an attribute."""
 
 Attributes = Sequence[tuple[str, str]]
@@ -103,4 +103,4 @@ def _heading(entity: Entity) -> str:
 
 def _line(text: str) -> str:
     """The text as data on one line: it could look like another entity otherwise."""
-    return trim(one_line(text), lambda start: len(start) <= LONGEST)
+    return trim(one_line(text), lambda start: len(start) <= _LONGEST)

@@ -11,10 +11,10 @@ from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.text.sanitize import as_data
 from langgraph_scrum_master.text.spelling import spelled, words_in
 
-MOST = 20
+_MOST = 20
 """Entities that are taken from one text."""
 
-SHOWN_CHARACTERS = 8_000
+_SHOWN_CHARACTERS = 8_000
 """How much of the text the model sees."""
 
 _TASK = (
@@ -27,7 +27,7 @@ _TASK = (
 
 async def extracted(text: str, model: ChatModel) -> list[Entity]:
     """The entities that the model finds; what it names though the text does not is left out."""
-    answer = await model.ainvoke([("system", _TASK), ("human", as_data(text[:SHOWN_CHARACTERS]))])
+    answer = await model.ainvoke([("system", _TASK), ("human", as_data(text[:_SHOWN_CHARACTERS]))])
     said = spelled(text)
     rows = [dict_of(row) for row in _listed(content_text(read(answer, "content")))]
     named = [(name, row) for row in rows if words_in(name := text_of(row.get("name"))) and spelled(name) in said]
@@ -37,7 +37,7 @@ async def extracted(text: str, model: ChatModel) -> list[Entity]:
             entity_type=text_of(row.get("type")),
             description=text_of(row.get("description")),
         )
-        for name, row in named[:MOST]
+        for name, row in named[:_MOST]
     ]
 
 

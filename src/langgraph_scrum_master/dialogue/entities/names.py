@@ -15,7 +15,7 @@ from langgraph_scrum_master.text.terms import STOP_WORDS
 BY_NAME, BY_ALIAS = 1.0, 0.9
 """How sure it is who is meant."""
 
-NEAR = 0.8
+_NEAR = 0.8
 """The same for a near-miss, times the share of letters that are right."""
 
 PERHAPS = 0.5
@@ -105,7 +105,7 @@ class Names:
             for key in (key for *best, key in meant if best == [end, edits]):
                 right = 1 - edits / len(key.replace(" ", ""))
                 for bearer in self._bearers[key]:
-                    yield start, Mention(bearer.entity_id, bearer.confidence * NEAR * right, said)
+                    yield start, Mention(bearer.entity_id, bearer.confidence * _NEAR * right, said)
             free = end
 
     @cached_property

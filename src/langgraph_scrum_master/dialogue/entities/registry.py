@@ -25,7 +25,7 @@ from langgraph_scrum_master.text.spelling import spelled
 ACTIVE = 0.1
 """The salience from which the dialogue is about an entity."""
 
-BESIDE = 0.7
+_BESIDE = 0.7
 """What the salience of an entity that was not named counts beside the confidence of one that was."""
 
 
@@ -166,7 +166,7 @@ class EntityRegistry:
                 if each.entity_id in self._entities:
                     relevant[each.entity_id] = max(each.confidence, relevant.get(each.entity_id, 0.0))
             for entity in self.salient(self._config.max_entities):
-                relevant.setdefault(entity.id, entity.salience * BESIDE)
+                relevant.setdefault(entity.id, entity.salience * _BESIDE)
             ordered = sorted(relevant.items(), key=lambda pair: -pair[1])
             told = [(each, score) for each, score in ordered if score >= self._config.min_relevance]
             return [self._context(each, score) for each, score in told[: self._config.max_entities]]

@@ -12,7 +12,7 @@ from langgraph_scrum_master.dialogue.model import ResolvedEntity
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.text.spelling import spelled
 
-DAY, YEAR = 86_400, 365
+_DAY, YEAR = 86_400, 365
 RECENCY, OVERLAP = 0.2, 0.3
 """What each adds at most, times its weight."""
 
@@ -36,7 +36,7 @@ def boosted(
 
 def _recency(date: str, now: float) -> float:
     """1 for today, 0.37 after a year; nothing without a date."""
-    days = max(0, (now - instant(date)) // DAY) if date else float("inf")
+    days = max(0, (now - instant(date)) // _DAY) if date else float("inf")
     return exp(-days / YEAR)
 
 

@@ -32,7 +32,7 @@ from langgraph_scrum_master.dialogue.model import (
     UserPreferences,
 )
 from langgraph_scrum_master.dialogue.session import read_dialogue, read_session
-from langgraph_scrum_master.dialogue.summarize import DEADLINE, summarized
+from langgraph_scrum_master.dialogue.summarize import SUMMARY_DEADLINE, summarized
 from langgraph_scrum_master.dialogue.system import format_personality, system_prompt
 from langgraph_scrum_master.protocols import Clock, Summarizer, TokenCounter
 
@@ -138,7 +138,7 @@ class DialoguePredicates:
         )
 
     async def _summarize(self, text: str, room: int) -> str:
-        return await summarized(self.summarizer, text, room, "", deadline=DEADLINE, count=self.count)
+        return await summarized(self.summarizer, text, room, "", deadline=SUMMARY_DEADLINE, count=self.count)
 
 
 def assemble_history(summary: str, turns: Sequence[object]) -> str:

@@ -9,7 +9,14 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from langgraph_scrum_master.learning.indexers.files import IndexReport, Progress, Shelf, Source, index_files, numbered
+from langgraph_scrum_master.learning.indexers.files import (
+    ChangedFile,
+    IndexedShelf,
+    IndexProgress,
+    IndexReport,
+    index_files,
+    numbered,
+)
 from langgraph_scrum_master.learning.indexers.grammars import GRAMMARS, LONGEST_SIGNATURE, parsed_units
 from langgraph_scrum_master.learning.records import CodeUnit
 from langgraph_scrum_master.memory.records import Memory
@@ -22,7 +29,7 @@ _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
 async def index_code(
-    memory: Shelf, root: str | Path, project: str = "", progress: Progress | None = None
+    memory: IndexedShelf, root: str | Path, project: str = "", progress: IndexProgress | None = None
 ) -> IndexReport:
     """Keep the units of a project's files in the memory's code; only what changed is written.
 
@@ -31,7 +38,7 @@ async def index_code(
     """
     folder = Path(root)
 
-    def cut(source: Source) -> list[Memory]:
+    def cut(source: ChangedFile) -> list[Memory]:
         return [unit.kept() for unit in code_units(source.path, source.text, project or folder.resolve().name)]
 
     return await index_files(memory.beside("code"), folder, SUFFIXES, cut, "code", progress)

@@ -9,10 +9,16 @@ from typing import NamedTuple
 
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.learning.indexers.files import INDEX, IndexReport, Progress, Shelf, store_changed
+from langgraph_scrum_master.learning.indexers.files import (
+    INDEX,
+    IndexedShelf,
+    IndexProgress,
+    IndexReport,
+    store_changed,
+)
 from langgraph_scrum_master.learning.records import Commit
 
-BATCH = 500
+_BATCH = 500
 """Commits that are kept at once; after each, progress is told, and the indexing may be interrupted."""
 
 _HEAD = "head"
@@ -36,7 +42,7 @@ class History(NamedTuple):
     """Whether the clone has only a part of it."""
 
 
-async def index_commits(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
+async def index_commits(memory: IndexedShelf, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
     """Keep the commits of a repository in the memory's commits, but for merges; only what is new is read."""
     shelf = memory.beside("commits")
     facts = (await shelf.notes(INDEX, [_HEAD])).get(_HEAD, {})
@@ -47,8 +53,8 @@ async def index_commits(memory: Shelf, root: str | Path, progress: Progress | No
         await shelf.forget(*gone)
         kept -= len(gone)
     written = 0
-    for start in range(0, len(history.new), BATCH):
-        part = history.new[start : start + BATCH]
+    for start in range(0, len(history.new), _BATCH):
+        part = history.new[start : start + _BATCH]
         written += await store_changed(shelf, [commit.kept() for commit in part])
         # Oldest first: whatever was kept is not read again.
         await shelf.save_notes(
@@ -63,7 +69,7 @@ async def index_commits(memory: Shelf, root: str | Path, progress: Progress | No
     return IndexReport(written=written, removed=len(gone), unchanged=kept)
 
 
-async def _strangers(shelf: Shelf, commits: Sequence[Commit]) -> list[str]:
+async def _strangers(shelf: IndexedShelf, commits: Sequence[Commit]) -> list[str]:
     """What is kept of a history that was written anew elsewhere; nothing if it is another project's."""
     kept, there = {result.key for result in await shelf.every()}, {commit.sha for commit in commits}
     return sorted(kept - there) if kept & there else []

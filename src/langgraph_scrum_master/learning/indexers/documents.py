@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from langgraph_scrum_master.learning.indexers.files import IndexReport, Progress, Shelf, Source, index_files, numbered
+from langgraph_scrum_master.learning.indexers.files import (
+    ChangedFile,
+    IndexedShelf,
+    IndexProgress,
+    IndexReport,
+    index_files,
+    numbered,
+)
 from langgraph_scrum_master.memory.records import Memory
 from langgraph_scrum_master.text.adr import FRONT_MATTER, Adr, parse_adr
 from langgraph_scrum_master.text.sections import sections_of
 
-SUFFIXES = (".md", ".markdown", ".rst", ".txt")
+_SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
 LONGEST = 2_000
 """Characters of a piece; a longer section is cut between its paragraphs, or else its lines, or its words."""
@@ -25,12 +32,12 @@ _LIST = re.compile(r"(?:^|/)(?:[\w-]*requirements|constraints|CMakeLists|robots)
 """Texts for machines."""
 
 
-async def index_documents(memory: Shelf, root: str | Path, progress: Progress | None = None) -> IndexReport:
+async def index_documents(memory: IndexedShelf, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
     """Keep the sections of a project's documents among its memories; only what changed is written."""
-    return await index_files(memory, Path(root), SUFFIXES, _cut, "documents", progress)
+    return await index_files(memory, Path(root), _SUFFIXES, _cut, "documents", progress)
 
 
-def _cut(source: Source) -> list[Memory]:
+def _cut(source: ChangedFile) -> list[Memory]:
     if _LIST.search(source.path):
         return []
     adr = _adr(source)
@@ -52,7 +59,7 @@ def _cut(source: Source) -> list[Memory]:
     ]
 
 
-def _adr(source: Source) -> Adr | None:
+def _adr(source: ChangedFile) -> Adr | None:
     """The decision record that the document is, by its folder or its name, and its number."""
     *folders, name = source.path.lower().split("/")
     if not ADR_FOLDERS.intersection(folders) and not _ADR_NAME.match(name):

@@ -15,20 +15,20 @@ from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.memory.records import Memory, MemoryResult
 
-LARGEST = 1_000_000
+_LARGEST = 1_000_000
 """Bytes of a file that is looked at."""
 
-BATCH = 250
+_BATCH = 250
 """Texts that are kept at once: an indexing that is interrupted loses no more than their files."""
 
 PASSED_OVER = frozenset({"node_modules", "venv", "__pycache__", "dist", "build", "target", "site-packages"})
 """Folders that hold nothing of the project's own; so do those whose name begins with a dot."""
 
-Progress: TypeAlias = Callable[[int, int], None]
+IndexProgress: TypeAlias = Callable[[int, int], None]
 """Is told how many of how many are done."""
 
 
-class Shelf(Protocol):
+class IndexedShelf(Protocol):
     """What an indexer needs of a memory."""
 
     async def store_many(self, rows: Iterable[Memory]) -> None:
@@ -59,7 +59,7 @@ class Shelf(Protocol):
         """Write notes; those that are None are removed."""
         ...
 
-    def beside(self, name: str) -> Shelf:
+    def beside(self, name: str) -> IndexedShelf:
         """A memory of its own in the same place."""
         ...
 
@@ -78,7 +78,7 @@ class IndexReport(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ChangedFile:
     """A file that changed, with its text."""
 
     path: str
@@ -90,7 +90,7 @@ class LeftOut(ValueError):
     """A file that is not kept, for a reason other than its syntax."""
 
 
-Cut: TypeAlias = Callable[[Source], list[Memory]]
+Cut: TypeAlias = Callable[[ChangedFile], list[Memory]]
 """The texts to keep of a file; raises ValueError if it cannot be read."""
 
 
@@ -126,7 +126,7 @@ def _own(folder: str) -> bool:
 
 
 async def index_files(
-    shelf: Shelf, root: Path, suffixes: Sequence[str], cut: Cut, name: str, progress: Progress | None = None
+    shelf: IndexedShelf, root: Path, suffixes: Sequence[str], cut: Cut, name: str, progress: IndexProgress | None = None
 ) -> IndexReport:
     """Store what `cut` makes of the files, of changed ones only, and remove what is gone.
 
@@ -148,7 +148,7 @@ async def index_files(
             unchanged += 1
         else:
             waiting.append(outcome)
-        if done == len(names) or sum(len(file.kept) for file in waiting) >= BATCH:
+        if done == len(names) or sum(len(file.kept) for file in waiting) >= _BATCH:
             counts = await _settled(shelf, book, waiting, notes)
             written, removed, waiting = written + counts[0], removed + counts[1], []
         if progress is not None:
@@ -175,8 +175,8 @@ def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut)
     """The file if it changed, None if it did not, or why it is left out."""
     file = root / path
     try:
-        if file.stat().st_size > LARGEST:
-            return f"larger than {LARGEST:,} bytes"
+        if file.stat().st_size > _LARGEST:
+            return f"larger than {_LARGEST:,} bytes"
         content = file.read_bytes()
     except OSError as error:
         return f"cannot be read: {error.strerror}"
@@ -186,7 +186,7 @@ def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut)
     if b"\0" in content[:8192]:
         return "binary"
     try:
-        return _File(path, digest, cut(Source(path=path, text=content.decode("utf-8-sig"))))
+        return _File(path, digest, cut(ChangedFile(path=path, text=content.decode("utf-8-sig"))))
     except UnicodeDecodeError:
         return "not UTF-8"
     except LeftOut as error:
@@ -196,7 +196,7 @@ def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut)
 
 
 async def _settled(
-    shelf: Shelf, book: str, files: Sequence[_File], notes: Mapping[str, Mapping[str, Any]]
+    shelf: IndexedShelf, book: str, files: Sequence[_File], notes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[int, int]:
     """Keep what the files hold instead of what they held; gives how many are new or changed, and gone."""
     held = {path: set(noted["keys"]) for path, noted in notes.items()}
@@ -215,7 +215,7 @@ async def _settled(
     return written, len(gone)
 
 
-async def store_changed(shelf: Shelf, rows: Sequence[Memory]) -> int:
+async def store_changed(shelf: IndexedShelf, rows: Sequence[Memory]) -> int:
     """Keep these, if they are not kept just so already; gives how many are new or changed."""
     before = await shelf.get_many([memory.key for memory in rows])
     changed = [memory for memory in rows if _differs(memory, before.get(memory.key))]

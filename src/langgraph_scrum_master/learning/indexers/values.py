@@ -14,33 +14,39 @@ from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, read
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError, how_to_get
-from langgraph_scrum_master.learning.indexers.files import INDEX, IndexReport, Progress, Shelf, store_changed
+from langgraph_scrum_master.learning.indexers.files import (
+    INDEX,
+    IndexedShelf,
+    IndexProgress,
+    IndexReport,
+    store_changed,
+)
 from langgraph_scrum_master.learning.records import AXES, Axis, Experience, Value, experiences_on, readable
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import units
+from langgraph_scrum_master.rank.query import unit_rows
 from langgraph_scrum_master.text.sanitize import as_data
 
-FEWEST = 20
+_FEWEST = 20
 """Experiences that an axis must have."""
 
-SMALLEST, NEIGHBOURS = 5, 3
+SMALLEST, _NEIGHBOURS = 5, 3
 """Experiences that make a cluster, and how many must be near one for it to be in the midst of it."""
 
 TIER_WEIGHTS = {"gold": 1.0, "silver": 0.8, "bronze": 0.5, "abandoned": 0.2}
 """How much an experience counts for the centre of its cluster."""
 
-REACH = 0.5
+_REACH = 0.5
 """Standard deviations beyond the mean distance from the centre within which something belongs to a cluster."""
 
-SPEAKERS, SHOWN = 3, 12
+SPEAKERS, _SHOWN = 3, 12
 """Members nearest the centre whose lessons make a value's text, and those whose lessons a model is shown."""
 
-LONGEST = 300
+_LONGEST = 300
 """Characters of a model's wording; more is no principle."""
 
-DEADLINE = 30.0
+_DEADLINE = 30.0
 """Seconds that a model has for one value."""
 
 _FOUND = "found"
@@ -49,7 +55,7 @@ _TASK = (
     "Say in one sentence which principle they have in common. Answer with that sentence alone."
 )
 
-Told: TypeAlias = tuple[Experience, str]
+_Told: TypeAlias = tuple[Experience, str]
 """An experience, and what it says on an axis."""
 
 
@@ -69,7 +75,9 @@ class Cluster(NamedTuple):
     """How far the farthest is that was found in it."""
 
 
-async def index_values(memory: Shelf, model: ChatModel | None = None, progress: Progress | None = None) -> IndexReport:
+async def index_values(
+    memory: IndexedShelf, model: ChatModel | None = None, progress: IndexProgress | None = None
+) -> IndexReport:
     """Keep what a memory's resolved experiences have in common among its values; what they no longer have is let go of.
 
     The same experiences give the same values. A model puts them into words, as long as these are as near to the
@@ -85,8 +93,8 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     skipped: dict[str, str] = {}
     for done, axis in enumerate(AXES, 1):
         told = await _resolved(memory, axis)
-        if len(told) < FEWEST:
-            skipped[axis] = f"needs {FEWEST} resolved experiences, has {len(told)}"
+        if len(told) < _FEWEST:
+            skipped[axis] = f"needs {_FEWEST} resolved experiences, has {len(told)}"
         else:
             values += await _found(memory, axis, told, known, model)
         if progress is not None:
@@ -103,7 +111,7 @@ async def index_values(memory: Shelf, model: ChatModel | None = None, progress: 
     return IndexReport(written=written, removed=len(gone), unchanged=len(kept) - written, skipped=skipped)
 
 
-async def _resolved(memory: Shelf, axis: Axis) -> list[Told]:
+async def _resolved(memory: IndexedShelf, axis: Axis) -> list[_Told]:
     """The experiences that say something on an axis and came to an end, the oldest first."""
     every = readable(Experience.read, await memory.beside(experiences_on(axis)).every())
     resolved = sorted((each for each, _ in every if each.outcome_status), key=lambda each: (each.created_at, each.id))
@@ -111,12 +119,12 @@ async def _resolved(memory: Shelf, axis: Axis) -> list[Told]:
 
 
 async def _found(
-    memory: Shelf, axis: Axis, told: Sequence[Told], known: Mapping[str, Value], model: ChatModel | None
+    memory: IndexedShelf, axis: Axis, told: Sequence[_Told], known: Mapping[str, Value], model: ChatModel | None
 ) -> list[Value]:
     vectors = np.asarray(await memory.embedded([text for _, text in told]))
     # What all of them have in common tells none of them apart.
     mean = vectors.mean(axis=0)
-    points = units(vectors - mean)
+    points = unit_rows(vectors - mean)
     weights = np.asarray([TIER_WEIGHTS.get(each.confidence_tier, 1.0) for each, _ in told])
     values = []
     for cluster in await off_loop(clusters, points, weights):
@@ -125,7 +133,7 @@ async def _found(
         if before and before.content_hash == value.content_hash and (before.by_model or model is None):
             value = before
         elif model is not None and (text := await _worded(model, [told[i][0].lesson(axis) for i in cluster.members])):
-            (away,) = _away(units(np.asarray(await memory.embedded([text])) - mean), cluster.centre)
+            (away,) = _away(unit_rows(np.asarray(await memory.embedded([text])) - mean), cluster.centre)
             if away <= cluster.edge:
                 value = replace(value, text=text, by_model=True, similarity_to_centroid=_cosine(away))
             else:
@@ -140,15 +148,15 @@ def clusters(points: Array, weights: Array) -> list[Cluster]:
         from sklearn.cluster import HDBSCAN  # type: ignore[import-untyped]
     except ImportError as error:
         raise ConfigError(f"values need scikit-learn: {how_to_get('values')}") from error
-    labels = HDBSCAN(min_cluster_size=SMALLEST, min_samples=NEIGHBOURS, copy=True).fit_predict(points)
+    labels = HDBSCAN(min_cluster_size=SMALLEST, min_samples=_NEIGHBOURS, copy=True).fit_predict(points)
     every = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
     return sorted((_cluster(points, weights, found) for found in every), key=lambda each: each.founder)
 
 
 def _cluster(points: Array, weights: Array, found: Array) -> Cluster:
-    centre = units((weights[found] @ points[found])[None, :])[0]
+    centre = unit_rows((weights[found] @ points[found])[None, :])[0]
     distances = _away(points[found], centre)
-    reach = distances.mean() + REACH * distances.std()
+    reach = distances.mean() + _REACH * distances.std()
     near = sorted((away, i) for away, i in zip(distances.tolist(), found.tolist(), strict=True) if away <= reach)
     return Cluster(
         members=tuple(i for _, i in near),
@@ -165,7 +173,7 @@ def _away(points: Array, centre: Array) -> Array:
     return distances
 
 
-def _value(axis: Axis, cluster: Cluster, told: Sequence[Told]) -> Value:
+def _value(axis: Axis, cluster: Cluster, told: Sequence[_Told]) -> Value:
     """A value in the words of the members nearest the centre."""
     members = [told[i][0] for i in cluster.members]
     lessons = list(dict.fromkeys(_sentence(each.lesson(axis)) for each in members))
@@ -200,12 +208,12 @@ def _cosine(away: float) -> float:
 
 async def _worded(model: ChatModel, lessons: Sequence[str]) -> str:
     """What a model makes of the lessons; nothing if it fails, is late, or gives no sentence."""
-    shown = "\n".join(f"- {as_data(lesson)}" for lesson in lessons[:SHOWN])
+    shown = "\n".join(f"- {as_data(lesson)}" for lesson in lessons[:_SHOWN])
     try:
-        answer = await asyncio.wait_for(model.ainvoke([("system", _TASK), ("human", f"Lessons:\n{shown}")]), DEADLINE)
+        answer = await asyncio.wait_for(model.ainvoke([("system", _TASK), ("human", f"Lessons:\n{shown}")]), _DEADLINE)
     # Whatever a model raises, from whatever library.
     except Exception as error:
         logger.warning("wording.failed", error=f"{type(error).__name__}: {error}")
         return ""
     text = " ".join(content_text(read(answer, "content")).split())
-    return text if len(text) <= LONGEST else ""
+    return text if len(text) <= _LONGEST else ""

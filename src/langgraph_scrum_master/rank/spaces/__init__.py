@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces import (
     causal,
     code,
@@ -49,7 +49,7 @@ def with_models(codes: Collection[str]) -> tuple[Space, ...]:
 
 
 def _modelled(space: Space) -> Space:
-    def strengths(asked: Asked, candidates: Candidates) -> Array:
+    def strengths(asked: RankQuery, candidates: Candidates) -> Array:
         return semantic.likeness(cosines(candidates.by_model[space.code], asked.by_model[space.code]))
 
     return replace(space, strengths=strengths, speaks=lambda _asked: True, unheard=1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.semantic import strengths as meaning
 from langgraph_scrum_master.rank.spaces.space import Space
 
@@ -13,14 +13,14 @@ WITH, AGAINST = 1.2, 0.8
 """How much more a text counts that tells what was asked for, and how much less one that tells only the reverse."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The meaning, by whether the text tells the cause or the effect that is asked for."""
     told = candidates.causal
     direction = np.where(told & asked.causal, WITH, np.where(told, AGAINST, 1.0))
     return np.clip(meaning(asked, candidates) * direction, 0, 1)
 
 
-def speaks(asked: Asked) -> bool:
+def speaks(asked: RankQuery) -> bool:
     """Whether it asks for a cause or an effect."""
     return asked.causal != 0 and asked.embedded
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The share of the query's identifiers, split into their parts, that the text has."""
     wanted = asked.features.identifiers
     weights = asked.corpus.term_rarity(wanted)
     return candidates.ragged("identifiers").held(wanted, weights) / float(weights.sum())
 
 
-def speaks(asked: Asked) -> bool:
+def speaks(asked: RankQuery) -> bool:
     """Whether it has identifiers."""
     return len(asked.features.identifiers) > 0
 

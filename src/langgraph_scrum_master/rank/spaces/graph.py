@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 RECORDS = frozenset(
@@ -17,7 +17,7 @@ SEVERAL = 3
 """Records of another kind that there must be for it to be one."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The share of the records named in the query that the text names, or is."""
     wanted = _wanted(asked)
     named = candidates.references.held(wanted, np.ones(len(wanted)))
@@ -25,7 +25,7 @@ def strengths(asked: Asked, candidates: Candidates) -> Array:
     return np.minimum(1.0, named / len(wanted) + own)
 
 
-def others(asked: Asked, candidates: Candidates) -> Array:
+def others(asked: RankQuery, candidates: Candidates) -> Array:
     """Which texts are a record of the kind that the query is about, but another one, and do not name it either."""
     kinds = [kind for kind, name in asked.families.items() if name in RECORDS or _several(candidates, kind)]
     of_kind = np.isin(candidates.families, kinds)
@@ -37,12 +37,12 @@ def _several(candidates: Candidates, kind: int) -> bool:
     return len(np.unique(candidates.own[candidates.families == kind])) >= SEVERAL
 
 
-def _wanted(asked: Asked) -> Array:
+def _wanted(asked: RankQuery) -> Array:
     own = [asked.features.own] if asked.features.own else []
     return np.append(asked.features.references, np.array(own, dtype=asked.features.references.dtype))
 
 
-def speaks(asked: Asked) -> bool:
+def speaks(asked: RankQuery) -> bool:
     """Whether it names records."""
     return len(asked.features.references) > 0 or asked.features.own != 0
 

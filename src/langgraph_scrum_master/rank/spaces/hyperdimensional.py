@@ -6,11 +6,11 @@ import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The share of the query's letters in a row that the text has, each hashed to a place; long texts have more."""
     places = np.flatnonzero(np.unpackbits(asked.features.grams))
     weights = asked.corpus.gram_rarity(places)

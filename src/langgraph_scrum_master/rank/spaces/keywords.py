@@ -6,27 +6,27 @@ import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.kinship import kinship
-from langgraph_scrum_master.rank.products import cosines, distinct, table
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.products import cosines, distinct_numbers, table
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
-UNRELATED, KIN = 0.15, 0.60
+UNRELATED_WORDS, KIN = 0.15, 0.60
 """Cosines of two words between which one counts more and more as holding the other."""
 
 LEAST = 0.25
 """Below this it does not count at all."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The share of the query's words that the text has, or has kin of; rare words weigh more."""
     asked_words, weights = asked.words
     wanted = list(asked_words)
     if not wanted or not len(candidates.terms.flat):
         return np.zeros(len(candidates), dtype="float32")
     known, flat = kinship(), candidates.terms.flat
-    different, place = _as_they_come(*distinct(asked.corpus.kin(flat, known), len(known)))
+    different, place = _as_they_come(*distinct_numbers(asked.corpus.kin(flat, known), len(known)))
     near = table(known.vectors(known.numbers(list(asked_words.values()))), known.vectors(different))
-    likeness = np.where(near > LEAST, np.clip((near - UNRELATED) / (KIN - UNRELATED), 0, 1), np.float32(0))
+    likeness = np.where(near > LEAST, np.clip((near - UNRELATED_WORDS) / (KIN - UNRELATED_WORDS), 0, 1), np.float32(0))
     each = likeness.take(place, axis=1)
     each[np.array(wanted, dtype=flat.dtype)[:, None] == flat] = 1.0
     return cosines(candidates.terms.best(each).T, weights) / weights.sum()

@@ -6,21 +6,21 @@ import numpy as np
 
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.products import cosines, distinct, table
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.products import cosines, distinct_numbers, table
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 BY_CHANCE = 0.2
 """How near the tokens of any two texts are."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """For each token of the query the nearest of the text's, rare ones weighing more."""
     model = static_model()
     tokens, weights = asked.tokens if model else (np.zeros(0), np.zeros(0))
     if model is None or not weights.sum() or not len(candidates.tokens.flat):
         return np.zeros(len(candidates), dtype="float32")
-    different, place = distinct(candidates.tokens.flat, len(model.vectors))
+    different, place = distinct_numbers(candidates.tokens.flat, len(model.vectors))
     likeness = table(model.unit_vectors(tokens), model.unit_vectors(different)).take(place, axis=1)
     nearest = cosines(np.maximum(0, candidates.tokens.best(likeness)).T, weights) / weights.sum()
     return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)

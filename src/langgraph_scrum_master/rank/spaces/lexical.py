@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 K1, B = 1.2, 0.75
 """BM25: how soon a repeated word counts no more, and how much a long text is held against it."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """BM25 as a share of what a text with all the words would have: an absolute number."""
     whole = float(asked.term_weights.sum())
     if not whole:

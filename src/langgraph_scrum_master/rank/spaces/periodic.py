@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 DAY, WEEK = 86_400.0, 604_800.0
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The mean of how near the hours and how near the weekdays are; 0 where no time is known."""
     created = np.array([candidate.created for candidate in candidates.found])
     age = asked.now - created

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 HALF_LIFE = 7 * 86_400.0
 """Seconds after which a text is half as fresh."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """1 for now, half of it for each week since; 0 where no time is known."""
     created = np.array([candidate.created for candidate in candidates.found])
     return np.where(created > 0, freshness(asked.now - created), 0.0)

@@ -6,19 +6,19 @@ import numpy as np
 
 from langgraph_scrum_master.rank import products
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates, units
+from langgraph_scrum_master.rank.query import Candidates, RankQuery, unit_rows
 from langgraph_scrum_master.rank.spaces.space import Space
 
 UNRELATED, SAME = 0.1, 0.7
 """Cosines of texts that have nothing to do with each other, and of those that say the same."""
 
 
-def strengths(asked: Asked, candidates: Candidates) -> Array:
+def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The cosine of the vectors, with rare tokens weighing more, or after what all texts say was taken away."""
     vectors, wanted = candidates.vectors, asked.vector
     if asked.centre is not None and len(asked.centre):
         centre = asked.centre.astype("float32")
-        vectors, wanted = units(vectors - centre), units((wanted - centre)[None, :])[0]
+        vectors, wanted = unit_rows(vectors - centre), unit_rows((wanted - centre)[None, :])[0]
     return likeness(products.cosines(vectors, wanted))
 
 
@@ -27,7 +27,7 @@ def likeness(cosines: Array) -> Array:
     return np.clip((cosines - UNRELATED) / (SAME - UNRELATED), 0, 1)
 
 
-def speaks(asked: Asked) -> bool:
+def speaks(asked: RankQuery) -> bool:
     """Whether it could be embedded."""
     return asked.embedded
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Asked, Candidates
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 
 Category: TypeAlias = Literal["semantic", "relational", "structural", "temporal"]
 """What kind of likeness it is, which decides how much it counts."""
 
-WEIGHTS: dict[Category, float] = {"semantic": 1.0, "relational": 0.5, "structural": 0.5, "temporal": 0.0}
+_WEIGHTS: dict[Category, float] = {"semantic": 1.0, "relational": 0.5, "structural": 0.5, "temporal": 0.0}
 
-Strengths: TypeAlias = Callable[[Asked, Candidates], Array]
+Strengths: TypeAlias = Callable[[RankQuery, Candidates], Array]
 """From 0 to 1 for each candidate: how like the query it is in this space."""
 
 
@@ -29,7 +29,7 @@ class Space:
     diverges: float
     """Below this it says that the text is about something else."""
     strengths: Strengths
-    speaks: Callable[[Asked], bool] = lambda _asked: True
+    speaks: Callable[[RankQuery], bool] = lambda _asked: True
     """Whether it has anything to say about the query."""
     unheard: float = 1.0
     """What is left of it where no text has the query's words: a few shared by chance would lead astray then."""
@@ -42,4 +42,4 @@ class Space:
     @property
     def weight(self) -> float:
         """How much it counts."""
-        return WEIGHTS[self.category]
+        return _WEIGHTS[self.category]

@@ -13,7 +13,7 @@ from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
 from langgraph_scrum_master.text.adr import Adr, parse_adr
 
-STATE_KEYS = ("adrs", "architecture_decisions", "tech_constraints", "constraints")
+_STATE_KEYS = ("adrs", "architecture_decisions", "tech_constraints", "constraints")
 """Where a state holds them, as texts or as dicts."""
 
 MOST_BYTES = 1_000_000
@@ -46,7 +46,7 @@ def _read_file(path: Path) -> Adr:
 
 
 def _in_state(state: State) -> list[Piece]:
-    entries = [(entry, key, f"{key}[{i}]") for key in STATE_KEYS for i, entry in enumerate(_listed(state.get(key)))]
+    entries = [(entry, key, f"{key}[{i}]") for key in _STATE_KEYS for i, entry in enumerate(_listed(state.get(key)))]
     return _in_force([_read_entry(*entry) for entry in entries])
 
 

@@ -10,7 +10,7 @@ from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
 
-MOST_MESSAGES = 500
+_MOST_MESSAGES = 500
 """How far back the messages are searched."""
 
 _HANDOFF_TEXTS = ("task_summary", "instructions")
@@ -35,7 +35,7 @@ class StateSource:
     def _out_of_view(self, state: State, agent: str) -> Iterator[Piece]:
         messages = items_of(state.get("messages"))
         end = len(messages) - self._view_window
-        start = max(0, end - MOST_MESSAGES)
+        start = max(0, end - _MOST_MESSAGES)
         for i, message in enumerate(messages[start : max(0, end)], start):
             text = content_text(read(message, "content"))
             speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))

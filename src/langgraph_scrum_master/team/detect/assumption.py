@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from langgraph_scrum_master.model import ContextGap, Observation, Span
 from langgraph_scrum_master.team.detect.gap import gap
 
-CONFIDENCE = 0.6
+_CONFIDENCE = 0.6
 
-RECENT = 8
+_RECENT = 8
 """The newest turns, in which an assumption still matters."""
 
 _I = (
@@ -44,7 +44,7 @@ _ONLY_ARGUES = re.compile(r"\b(?:if|for contradiction|contradiction|proof|withou
 
 def assumption_made(observation: Observation) -> Iterator[ContextGap]:
     """A gap for each of the newest turns in which an agent assumes what it was not told."""
-    for turn in observation.turns[-RECENT:]:
+    for turn in observation.turns[-_RECENT:]:
         if turn.kind != "agent" or not _ASSUMES.search(turn.text):
             continue
         sentences = [each for each in _SENTENCE.finditer(turn.text) if _ASSUMES.search(each[0])]
@@ -56,7 +56,7 @@ def assumption_made(observation: Observation) -> Iterator[ContextGap]:
                 agent=turn.agent,
                 reason="assumption_made",
                 query=" ".join(texts),
-                confidence=CONFIDENCE,
+                confidence=_CONFIDENCE,
                 indicators=(f"assumes@{turn.id}",),
                 parts=texts,
                 spans=tuple(Span(message=turn.id, start=each.start(), end=each.end()) for each in made),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from langgraph_scrum_master.model import ContextGap, Observation, Question, Span
 from langgraph_scrum_master.team.detect.gap import gap
 
-CONFIDENCE, DOUBTFUL = 0.9, 0.7
+_CONFIDENCE, _DOUBTFUL = 0.9, 0.7
 """Of a question, and of one that is only likely and was confirmed by what came after."""
 
 LIKELY = 0.5
@@ -36,7 +36,7 @@ def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
 
 def _confidence(questions: list[Question]) -> float:
     if not all(question.doubtful for question in questions):
-        return CONFIDENCE
+        return _CONFIDENCE
     if any(question.confirmed for question in questions):
-        return DOUBTFUL
+        return _DOUBTFUL
     return LIKELY * max(question.probability for question in questions)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap
 
-CONFIDENCE = 0.6
+_CONFIDENCE = 0.6
 
 
 def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
@@ -19,6 +19,6 @@ def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
                 agent=pace.agent,
                 reason="long_cycle_time",
                 query=observation.task,
-                confidence=CONFIDENCE,
+                confidence=_CONFIDENCE,
                 indicators=(f"took {pace.seconds:g} s, usually {pace.usual:g} s@{pace.evidence}",),
             )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
 
-CONFIDENCE = 0.95
+_CONFIDENCE = 0.95
 
 
 def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
@@ -18,7 +18,7 @@ def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
             agent=flag.agent,
             reason="explicit_flag",
             query=work_at_hand(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
-            confidence=CONFIDENCE,
+            confidence=_CONFIDENCE,
             indicators=(f"flag@{flag.origin}",),
             missing=flag.missing,
             parts=flag.parts,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from langgraph_scrum_master._internal.shapes import well_formed
-from langgraph_scrum_master.model import Asked, ContextGap, GapReason, Observation, Span, digest
+from langgraph_scrum_master.model import Addressee, ContextGap, GapReason, Observation, Span, digest
 
 UNKNOWN_AGENT = "unknown"
 
-LONGEST_QUERY = 1_000
+_LONGEST_QUERY = 1_000
 """Characters of a query; what is longer is no question but a document."""
 
 
-LAST_TURNS, LONGEST_TURN = 2, 300
+LAST_TURNS, _LONGEST_TURN = 2, 300
 """Turns of an agent, and characters of each, that tell what it works on."""
 
 MOST_MISSING = 100
@@ -32,7 +32,7 @@ def gap(
     missing: tuple[str, ...] = (),
     parts: tuple[str, ...] = (),
     about: str = "",
-    whom: Asked | str = "",
+    whom: Addressee | str = "",
     spans: tuple[Span, ...] = (),
 ) -> ContextGap:
     """The gap, with an id that the same evidence gives again."""
@@ -60,10 +60,10 @@ def work_at_hand(observation: Observation, agent: str) -> str:
     own = [
         turn.text for turn in observation.turns if turn.kind == "agent" and turn.agent == agent and turn.text.strip()
     ]
-    said = [text[:LONGEST_TURN] for text in own[-LAST_TURNS:]]
+    said = [text[:_LONGEST_TURN] for text in own[-LAST_TURNS:]]
     return " ".join(filter(None, (observation.task, *said)))
 
 
 def _clipped(text: str) -> str:
     text = well_formed(text)
-    return text if len(text) <= LONGEST_QUERY else text[:LONGEST_QUERY].rsplit(" ", 1)[0]
+    return text if len(text) <= _LONGEST_QUERY else text[:_LONGEST_QUERY].rsplit(" ", 1)[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
 
-CONFIDENCE = 0.85
+_CONFIDENCE = 0.85
 
 
 def gate_failure(observation: Observation) -> Iterator[ContextGap]:
@@ -21,7 +21,7 @@ def gate_failure(observation: Observation) -> Iterator[ContextGap]:
                 reason="gate_failure",
                 query=work_at_hand(observation, agent) if failed.unnamed else ", ".join(failed.missing),
                 parts=() if failed.unnamed else failed.missing,
-                confidence=CONFIDENCE,
+                confidence=_CONFIDENCE,
                 indicators=(failed.indicator,),
                 about=f"gate {failed.name}" if failed.unnamed else "",
             )

@@ -14,7 +14,7 @@ from langgraph_scrum_master.text.terms import STOP_WORDS
 
 ActKind: TypeAlias = Literal["call", "code", "statement"]
 
-LONGEST = 4_000
+_LONGEST = 4_000
 """Characters of an act, or of its outcome, that are compared."""
 
 SHORTEST_STATEMENT = 24
@@ -68,7 +68,7 @@ class Act:
         short = kind == "statement" and len(text) < SHORTEST_STATEMENT
         self.words = frozenset() if short else self.said
         """Its words, if there are enough of them to know the act again by."""
-        self.outcome: Outcome | None = None
+        self.outcome: ActOutcome | None = None
         self.repeats: Act | None = None
         """The first act of the chain that this one repeats."""
 
@@ -85,9 +85,9 @@ class Act:
     @cached_property
     def names(self) -> frozenset[str]:
         """What the act is about: identifiers, numbers, quoted and bracketed values, lines of code."""
-        lines = self.text[:LONGEST].splitlines() if self.kind != "statement" else ()
+        lines = self.text[:_LONGEST].splitlines() if self.kind != "statement" else ()
         own = {line.strip() for line in lines if len(line.strip()) >= _LINE} if len(lines) > 1 else set()
-        return names(self.text) | own
+        return act_names(self.text) | own
 
     def fills_template_of(self, earlier: Act, known: Collection[str]) -> bool:
         """Whether it is an earlier act but for a slot or two with words not heard before: the next item."""
@@ -97,7 +97,7 @@ class Act:
         return 0 < len(slots) <= SLOTS and all(word not in known for word in slots)
 
 
-class Outcome:
+class ActOutcome:
     """What a tool answered."""
 
     def __init__(self, text: str) -> None:
@@ -107,7 +107,7 @@ class Outcome:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names in it."""
-        return names(self.text)
+        return act_names(self.text)
 
 
 def acts_of(turn: Turn) -> Iterator[Act]:
@@ -130,20 +130,20 @@ def acts_of(turn: Turn) -> Iterator[Act]:
 
 def is_failure(text: str) -> bool:
     """Whether a tool answered with an error, or with nothing."""
-    return not text.strip() or bool(_FAILURE.search(text[:LONGEST]))
+    return not text.strip() or bool(_FAILURE.search(text[:_LONGEST]))
 
 
 def content_words(text: str) -> list[str]:
     """The beginnings of the words that carry meaning; pairs of characters where a script has no spaces."""
-    found = _WORD.findall(_uncounted(text[:LONGEST].lower()))
+    found = _WORD.findall(_uncounted(text[:_LONGEST].lower()))
     if text.isascii():
         return [word if word.isdigit() else word[:STEM] for word in found if word not in STOP_WORDS]
     return [part for word in found if word not in STOP_WORDS for part in _parts(word)]
 
 
-def names(text: str) -> frozenset[str]:
+def act_names(text: str) -> frozenset[str]:
     """Words with a digit, an underscore or an inner capital, paths, quoted and bracketed values."""
-    found = _NAME.findall(_uncounted(text[:LONGEST]))
+    found = _NAME.findall(_uncounted(text[:_LONGEST]))
     return frozenset([name.strip("\"'`[]").lower() for name in found])
 
 

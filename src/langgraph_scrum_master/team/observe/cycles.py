@@ -8,22 +8,22 @@ from itertools import islice
 
 from langgraph_scrum_master._internal.shapes import items_of, read, text_of, truthy
 from langgraph_scrum_master.model import Cycle, Turn, instant
-from langgraph_scrum_master.team.observe.acts import Act, Outcome, is_failure
+from langgraph_scrum_master.team.observe.acts import Act, ActOutcome, is_failure
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 
 # By hand. `SAME`, `NEWS` and `LONG_OUTCOME` were varied on labelled runs of seven systems, all at once: results hardly
 # changed within a quarter of each value. `KNOWN` was chosen on the same runs, and does change them.
 
-REMEMBERED = 32
+_REMEMBERED = 32
 """Acts that are compared with a new one."""
 
-LATEST = 10
+_LATEST = 10
 """Acts among which repetitions are counted."""
 
-ENOUGH = 3
+_ENOUGH = 3
 """Repetitions that make a circle."""
 
-SAME = {"call": 0.7, "code": 0.7, "statement": 0.6}
+_SAME = {"call": 0.7, "code": 0.7, "statement": 0.6}
 """The share of words that two acts of one kind have in common if one repeats the other."""
 
 KNOWN = {"call": 0.95, "code": 0.95, "statement": 1.0}
@@ -38,7 +38,7 @@ LONG_OUTCOME = 60
 SAME_OUTCOME = 0.9
 """The share of words in common of an outcome that comes again."""
 
-CONFIDENCE, MORE_CONFIDENT = 0.8, 0.95
+_CONFIDENCE, MORE_CONFIDENT = 0.8, 0.95
 """At three repetitions, and from four on."""
 
 EXPIRES = 600.0
@@ -51,7 +51,7 @@ class Repetitions:
     __slots__ = ("_acts", "_handed_over")
 
     def __init__(self) -> None:
-        self._acts: deque[Act] = deque(maxlen=REMEMBERED)
+        self._acts: deque[Act] = deque(maxlen=_REMEMBERED)
         self._handed_over = ""
         """The hub whose worker speaks next."""
 
@@ -87,19 +87,19 @@ class Repetitions:
         return (_cycle(circle, sum(act.repeats is not None for act in self._acts) + 1),) if circle else ()
 
     def _circle(self) -> list[Act]:
-        latest = list(self._acts)[-LATEST:]
+        latest = list(self._acts)[-_LATEST:]
         # A call whose predecessors had outcomes is judged by its own.
         newest = latest[-1]
         if newest.kind == "call" and newest.outcome is None and newest.repeats and newest.repeats.outcome is not None:
             latest.pop()
         again = [act for act in latest if act.repeats is not None]
-        enough = ENOUGH + 1 if all(act.kind == "code" for act in again) else ENOUGH
+        enough = _ENOUGH + 1 if all(act.kind == "code" for act in again) else _ENOUGH
         return again if len(again) >= enough and any(act.repeats is not None for act in latest[-2:]) else []
 
     def _repeated(self, act: Act) -> Act | None:
         """The first of the acts that this one repeats."""
         agent, kind, words = act.turn.agent, act.kind, act.words
-        least, size = SAME[kind], len(words)
+        least, size = _SAME[kind], len(words)
         for earlier in reversed(self._acts):
             if earlier.kind == kind and earlier.turn.agent == agent:
                 common = len(words & earlier.words)
@@ -126,7 +126,7 @@ class Repetitions:
         """Take in what a tool answered to the latest act; what it answers beyond that belongs to nobody."""
         if not self._acts or (act := self._acts[-1]).outcome is not None:
             return
-        act.outcome = outcome = Outcome(text)
+        act.outcome = outcome = ActOutcome(text)
         earlier = [each for each in self._acts if each is not act and each.outcome is not None]
         failure = is_failure(text)
         if act.repeats is not None:
@@ -187,7 +187,7 @@ def _edited(between: Sequence[Act]) -> bool:
     return any(act.edits and act.repeats is None for act in between)
 
 
-def _same(outcome: Outcome, earlier: Outcome | None) -> bool:
+def _same(outcome: ActOutcome, earlier: ActOutcome | None) -> bool:
     if earlier is None:
         return False
     if outcome.text == earlier.text:
@@ -211,7 +211,7 @@ def _cycle(again: Sequence[Act], count: int) -> Cycle:
         about=_about(agents, newest, first),
         first=min(times, default=None),
         last=max(times, default=None),
-        confidence=MORE_CONFIDENT if len(again) > ENOUGH else CONFIDENCE,
+        confidence=MORE_CONFIDENT if len(again) > _ENOUGH else _CONFIDENCE,
     )
 
 

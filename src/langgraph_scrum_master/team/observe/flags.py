@@ -35,7 +35,7 @@ OUTPUT = "_output"
 
 OURS = "sm_output"
 
-MOST_NEEDS = 100
+_MOST_NEEDS = 100
 """Items of such a field that are read."""
 
 
@@ -140,7 +140,7 @@ def _needs(value: object) -> tuple[str, ...]:
     if isinstance(value, Mapping):
         return tuple(str(key) for key, missing in value.items() if truthy(missing))
     if items := items_of(value):
-        return tuple(need for item in items[:MOST_NEEDS] if not _NOTHING.fullmatch(need := _named(item)))
+        return tuple(need for item in items[:_MOST_NEEDS] if not _NOTHING.fullmatch(need := _named(item)))
     return _UNNAMED if value is True else ()
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from langgraph_scrum_master._internal.shapes import absent, read, text_of, truthy
 from langgraph_scrum_master.model import Handoff, ToolCall, Turn
 
-LATEST = 50
+_LATEST = 50
 """Handoffs that are kept."""
 
-LONGEST = 500
+_LONGEST = 500
 """Characters of what goes along with a handoff."""
 
 _OUT, _BACK = "transfer_to_", "transfer_back_to_"
@@ -24,8 +24,8 @@ class Handoffs:
     __slots__ = ("_by_speaker", "_called", "_spoken")
 
     def __init__(self) -> None:
-        self._called: deque[Handoff] = deque(maxlen=LATEST)
-        self._by_speaker: deque[tuple[Turn, Turn]] = deque(maxlen=LATEST)
+        self._called: deque[Handoff] = deque(maxlen=_LATEST)
+        self._by_speaker: deque[tuple[Turn, Turn]] = deque(maxlen=_LATEST)
         self._spoken: Turn | None = None
         """What an agent said last."""
 
@@ -104,7 +104,7 @@ def _words_along(arguments: str) -> str:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[:LONGEST].rsplit(' ', 1)[0]} …"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} …"
 
 
 def _argument(arguments: str, name: str) -> str:

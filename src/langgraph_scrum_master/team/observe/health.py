@@ -28,7 +28,7 @@ CYCLE = {"warning": 600.0}
 CHURN = {"critical": 10.0, "warning": 7.0}
 """Turns a minute that an agent may make."""
 
-SHORTEST = 60.0
+_SHORTEST = 60.0
 """Seconds over which turns are counted at least: a burst is no rate."""
 
 _WORDS = {
@@ -70,7 +70,7 @@ def _metrics(observation: Observation) -> HealthMetrics:
     by_agent: dict[str, list[Turn]] = {}
     for turn in timed:
         by_agent.setdefault(turn.agent, []).append(turn)
-    minutes = max(SHORTEST, _ends(timed)[1] - _ends(timed)[0]) / 60 if timed else 1.0
+    minutes = max(_SHORTEST, _ends(timed)[1] - _ends(timed)[0]) / 60 if timed else 1.0
     going_round = {evidence for cycle in observation.cycles for evidence in cycle.evidence}
     samples = sorted(chain.from_iterable(observation.cycle_times.values()))
     return HealthMetrics(

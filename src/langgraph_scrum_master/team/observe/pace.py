@@ -15,7 +15,7 @@ from typing import Any
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read
 from langgraph_scrum_master.model import Pace, Turn
 
-ENOUGH = 6
+_ENOUGH = 6
 """Earlier samples without which there is no usual."""
 
 FLOOR = 2.0
@@ -30,13 +30,13 @@ SPREADS = 4.0
 LATEST = 50
 """Samples that are kept of an agent."""
 
-SAVED_EVERY = 16
+FIGURES_SAVED_EVERY = 16
 """Turns after which the figures in the state are renewed; sooner in a short history, which may be cut soon."""
 
 MOST_AGENTS = 64
 """Agents whose figures are kept, the latest to speak."""
 
-LONGEST_TURN = 86_400.0
+_LONGEST_TURN = 86_400.0
 """Seconds over which it was a break, and no turn."""
 
 CORRECTION = 3_600.0
@@ -55,7 +55,7 @@ class Paces:
     def __init__(self, figures: object = None) -> None:
         self._until = _until(figures)
         self._samples = _samples(figures)
-        self._counted: deque[float] = deque(maxlen=SAVED_EVERY)
+        self._counted: deque[float] = deque(maxlen=FIGURES_SAVED_EVERY)
         """When the latest turns that count in the samples were."""
         self._newest: tuple[Turn, float] | None = None
         self._before: float | None = None
@@ -83,7 +83,7 @@ class Paces:
             return
         # Of agents that work at the same time, the one that ends last may stand first.
         self._before = max(before, turn.time)
-        if turn.kind == "agent" and max(before, self._until) < turn.time < before + LONGEST_TURN:
+        if turn.kind == "agent" and max(before, self._until) < turn.time < before + _LONGEST_TURN:
             self._measure(turn, round(turn.time - before, 3))
 
     def resume(self, newest: float) -> None:
@@ -104,14 +104,14 @@ class Paces:
 
         The newest turn is not in them: whoever reads this state again compares it with what was before.
         """
-        fresh = SAVED_EVERY if self.measured else max(1, min(SAVED_EVERY, turns // 2))
+        fresh = FIGURES_SAVED_EVERY if self.measured else max(1, min(FIGURES_SAVED_EVERY, turns // 2))
         if len(self._counted) < fresh or self._counted[-fresh] <= _until(figures):
             return None
         return {"until": self._until, "cycle_times": {agent: list(times) for agent, times in self._samples.items()}}
 
     def _measure(self, turn: Turn, seconds: float) -> None:
         earlier = self._samples.get(turn.agent, ())
-        if len(earlier) >= ENOUGH and seconds > BEYOND * max(earlier):
+        if len(earlier) >= _ENOUGH and seconds > BEYOND * max(earlier):
             usual, limit = median(earlier), _limit(earlier)
             self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
         self._newest = (turn, seconds)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from langgraph_scrum_master.model import Asked, Question, Turn
+from langgraph_scrum_master.model import Addressee, Question, Turn
 from langgraph_scrum_master.team.observe.asking import Ask, asks, shipped_model
 from langgraph_scrum_master.team.observe.asking.cues import cues
 from langgraph_scrum_master.team.observe.handoffs import called, hands_back, is_handoff
@@ -23,7 +23,7 @@ SETTLED = 0.5
 TRUST = {"other": 1.0, "self": 0.8, "tool": 0.5}
 """How much the probability counts that a turn settles a question, by who speaks: tools say much that is no answer."""
 
-UNRELATED = 0.25
+_UNRELATED = 0.25
 """The probability below which a turn has nothing to do with the question, however many such come."""
 
 SPEAKS_OF, ANSWERS = 0.4, 0.6
@@ -48,10 +48,10 @@ FACTS = frozenset(("WH", "WHETHER", "UNSURE", "LACK", "STUCK"))
 STALE = 48
 """Turns after which a question that nobody answered no longer counts."""
 
-MOST = 6
+_MOST = 6
 """Open questions of one asker, the latest."""
 
-LOOKED_AT = 4_000
+_LOOKED_AT = 4_000
 """Characters of a reply that are read."""
 
 _ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
@@ -144,7 +144,7 @@ class OpenQuestions:
             if any(not new.wanted.isdisjoint(old.wanted) for old in before):
                 new.confirm("asked again")
         kept = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
-        self.by_asker[turn.agent] = [*kept, *asked][-MOST:]
+        self.by_asker[turn.agent] = [*kept, *asked][-_MOST:]
 
     def _hear(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         speaker = _last_agent(earlier) if turn.kind == "tool" else turn.agent
@@ -178,7 +178,7 @@ class _Open:
 
     def settled_by(self, probability: float) -> bool:
         """Take in a turn that settles the question with this probability; whether it is settled now."""
-        if probability < UNRELATED:
+        if probability < _UNRELATED:
             return False
         self.unsettled *= 1 - probability
         return self.unsettled <= 1 - SETTLED
@@ -202,7 +202,7 @@ def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...])
     if not said:
         return several
     likely = [_probability(asked, said, by) for asked in several]
-    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:LOOKED_AT])):
+    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:_LOOKED_AT])):
         # A list with an item for each question.
         likely = [max(p, ANSWERS) for p in likely]
     left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(TRUST[by] * p)]
@@ -222,7 +222,7 @@ def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...])
 
 def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
     """Of several questions, those that the answer does not speak of; a list with an item for each answers them all."""
-    if len(_ITEM.findall(text[:LOOKED_AT])) >= len(several):
+    if len(_ITEM.findall(text[:_LOOKED_AT])) >= len(several):
         return left
     spoken = frozenset(terms(said))
     unspoken = [asked for asked in several if asked.wanted.isdisjoint(spoken)]
@@ -235,13 +235,13 @@ def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str
 
 def says_it_does_not_know(said: str) -> bool:
     """Whether a reply says that its speaker does not know either, or names somebody else to ask."""
-    found = {cue.concept for cue in cues(said[:LOOKED_AT])}
+    found = {cue.concept for cue in cues(said[:_LOOKED_AT])}
     return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(said))
 
 
 def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
     """What of the turn is no question."""
-    text = turn.text[:LOOKED_AT]
+    text = turn.text[:_LOOKED_AT]
     for need in sorted(needs, key=lambda need: -need.start):
         text = f"{text[: need.start]} {text[need.end :]}"
     return text.strip()
@@ -297,7 +297,7 @@ def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, st
     return handed_to, need
 
 
-def _whom(turn: Turn, need: Ask, addressee: str, others: list[Turn]) -> Asked:
+def _whom(turn: Turn, need: Ask, addressee: str, others: list[Turn]) -> Addressee:
     """Whom the need is put to: the user where it was the user who spoke, and is spoken to."""
     if need.of_user:
         return "user"

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 
-LATEST = 5
+_LATEST = 5
 """Rounds that are compared."""
 
-ENOUGH = 4
+_ENOUGH = 4
 """Rounds since the last plan before which nothing is a cycle."""
 
 SAME_ASK = 0.25
@@ -26,16 +26,16 @@ SAME_ASK = 0.25
 SLOT = 2
 """Words in which two asks for different things differ, if they are made from one template."""
 
-CONFIDENCE, ONCE = 0.8, 0.6
+_CONFIDENCE, ONCE = 0.8, 0.6
 """Of a cycle, and of one that only one repetition shows."""
 
-OPENING = 60
+_OPENING = 60
 """Characters of a reply that tell what was done."""
 
-LONG = 200
+_LONG = 200
 """Characters from which a reply is long."""
 
-SHORTEST = 15
+_SHORTEST = 15
 """Characters below which a reply tells nothing."""
 
 _WORD = re.compile(r"[a-z0-9]{3,}|[0-9]+")
@@ -56,7 +56,7 @@ class Rounds:
     __slots__ = ("_ask", "_count", "_latest", "cycle")
 
     def __init__(self) -> None:
-        self._latest: deque[Round] = deque(maxlen=LATEST)
+        self._latest: deque[Round] = deque(maxlen=_LATEST)
         self._count = 0
         self._ask: Turn | None = None
         self.cycle: Cycle | None = None
@@ -72,7 +72,7 @@ class Rounds:
             elif self._ask is not None and turn.agent != self._ask.agent:
                 self._latest.append(Round(self._ask, turn))
                 self._count, self._ask = self._count + 1, None
-                self.cycle = self._stalled() if self._count >= ENOUGH else None
+                self.cycle = self._stalled() if self._count >= _ENOUGH else None
 
     def _stalled(self) -> Cycle | None:
         for one, other in combinations(self._latest, 2):
@@ -87,7 +87,7 @@ class Rounds:
                     agents=(last.ask.agent, last.reply.agent),
                     first=one.reply.time,
                     last=other.reply.time,
-                    confidence=ONCE if count == 2 else CONFIDENCE,
+                    confidence=ONCE if count == 2 else _CONFIDENCE,
                 )
         return None
 
@@ -95,13 +95,13 @@ class Rounds:
 def _same_deed(one: Turn, other: Turn) -> bool:
     opening, again = _opening(one.text), _opening(other.text)
     # A short reply is all that was done; of a long one, its start tells that, and the rest what came of it.
-    if max(len(one.text), len(other.text)) < LONG:
+    if max(len(one.text), len(other.text)) < _LONG:
         opening, again = _BLANKS.sub(" ", one.text.lower()).strip(), _BLANKS.sub(" ", other.text.lower()).strip()
-    return one.agent == other.agent and opening == again and len(opening) >= SHORTEST
+    return one.agent == other.agent and opening == again and len(opening) >= _SHORTEST
 
 
 def _opening(text: str) -> str:
-    return _BLANKS.sub(" ", text[: 3 * OPENING].lower()).strip()[:OPENING]
+    return _BLANKS.sub(" ", text[: 3 * _OPENING].lower()).strip()[:_OPENING]
 
 
 def _alike(one: str, other: str) -> float:

@@ -9,7 +9,7 @@ from langgraph_scrum_master.model import Gate, Turn
 FORGOTTEN = 6
 """Turns of the agent whose work was turned back, after which what a gate said no longer counts."""
 
-LOOKED_AT = 2_000
+_LOOKED_AT = 2_000
 """Characters of a message that are looked at."""
 
 _SIGNS = ("fail", "reject", "blocked", "changes", "turned back", "not approved", "not passed")
@@ -50,7 +50,7 @@ class SpokenGates:
     def _turn_back(self, turn: Turn, start: int) -> None:
         from langgraph_scrum_master.team.observe.gates import is_unnamed, missing_in
 
-        said = turn.text[start:LOOKED_AT]
+        said = turn.text[start:_LOOKED_AT]
         if missing := tuple(missing_in(said)):
             gate = Gate(
                 name=turn.agent,
@@ -76,8 +76,8 @@ class SpokenGates:
 
 def _turned_back(text: str) -> int:
     """Where a text says that work was turned back; -1 if it does not, as most do not."""
-    lowered = text[:LOOKED_AT].lower()
+    lowered = text[:_LOOKED_AT].lower()
     if not any(map(lowered.__contains__, _SIGNS)):
         return -1
-    said = _TURNED_BACK.search(text, 0, LOOKED_AT)
+    said = _TURNED_BACK.search(text, 0, _LOOKED_AT)
     return said.start() if said else -1

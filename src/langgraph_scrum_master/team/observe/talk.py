@@ -17,7 +17,7 @@ from langgraph_scrum_master.team.observe.acts import Act, is_failure
 from langgraph_scrum_master.team.observe.cycles import topic_of
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 
-LATEST = 6
+_LATEST = 6
 """Statements that are looked at together."""
 
 FEWEST = 5
@@ -26,18 +26,26 @@ FEWEST = 5
 LOOK_BACK = 8
 """Statements before it in which a word, or a name, counts as said."""
 
-LONGEST = 400
+_LONGEST = 400
 """Characters of a statement. A longer one, or one with code, brings material: the talk starts afresh."""
 
-WEIGHTS = {"known": 0.87, "own": 0.19, "again": 1.66, "new_name": -3.76, "done": -4.47, "failures": 0.95, "bias": -0.59}
+_WEIGHTS = {
+    "known": 0.87,
+    "own": 0.19,
+    "again": 1.66,
+    "new_name": -3.76,
+    "done": -4.47,
+    "failures": 0.95,
+    "bias": -0.59,
+}
 """The model: what speaks for a circle, and what against it."""
 
-_AT_MOST = sum(weight for name, weight in WEIGHTS.items() if weight > 0)
+_AT_MOST = sum(weight for name, weight in _WEIGHTS.items() if weight > 0)
 
 ON_TOPIC = 1.0
 """What it adds that all statements are marked with one topic."""
 
-CONFIDENCE = 0.8
+_CONFIDENCE = 0.8
 
 _AGAIN = re.compile(
     r"\b(?:again|back|still|once more|(?:second|third|fourth|fifth|sixth) time|restor\w+|revert\w*|undo\w*|undid"
@@ -81,8 +89,8 @@ class Talk:
     __slots__ = ("_count", "_earlier", "_failures", "_latest", "_names", "_words")
 
     def __init__(self) -> None:
-        self._latest: deque[Statement] = deque(maxlen=LATEST)
-        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK + LATEST)
+        self._latest: deque[Statement] = deque(maxlen=_LATEST)
+        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK + _LATEST)
         self._words: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._count = self._failures = 0
@@ -117,7 +125,7 @@ class Talk:
         """The score if everything that takes longer to find out spoke for a circle."""
         fresh = sum([statement.new_name for statement in self._latest]) / len(self._latest)
         on_topic = ON_TOPIC if "topic" in self._latest[-1].act.turn.marks else 0.0
-        return WEIGHTS["bias"] + on_topic + _AT_MOST + WEIGHTS["new_name"] * fresh
+        return _WEIGHTS["bias"] + on_topic + _AT_MOST + _WEIGHTS["new_name"] * fresh
 
     def cycles(self) -> tuple[Cycle, ...]:
         """The circle that the team talks in, if it does."""
@@ -140,7 +148,7 @@ class Talk:
         """The log odds of a circle, less the threshold."""
         turns = [statement.act.turn for statement in self._latest]
         on_topic = ON_TOPIC if topic_of(turns) else 0.0
-        return WEIGHTS["bias"] + on_topic + sum(WEIGHTS[name] * value for name, value in self.features().items())
+        return _WEIGHTS["bias"] + on_topic + sum(_WEIGHTS[name] * value for name, value in self.features().items())
 
     def _own(self, act: Act) -> float:
         """The share of words in common with what the same agent said before."""
@@ -165,7 +173,7 @@ class Talk:
 
 
 def _talks(turn: Turn) -> bool:
-    return len(turn.text) <= LONGEST and all(map(is_handoff, turn.tool_calls)) and "```" not in turn.text
+    return len(turn.text) <= _LONGEST and all(map(is_handoff, turn.tool_calls)) and "```" not in turn.text
 
 
 def _confirms_handoff(turn: Turn) -> bool:
@@ -189,5 +197,5 @@ def _cycle(turns: Sequence[Turn]) -> Cycle:
         about=f"circle of {' '.join(sorted(agents))}",
         first=min(times, default=None),
         last=max(times, default=None),
-        confidence=CONFIDENCE,
+        confidence=_CONFIDENCE,
     )

@@ -25,7 +25,7 @@ from langgraph_scrum_master.team.observe.talk import Talk
 if TYPE_CHECKING:
     from langgraph_scrum_master.team.observe.asking.model import AskingModel
 
-RECENT = 32
+_RECENT = 32
 """Turns of a conversation met for the first time in which repetitions and talk in circles are looked for."""
 
 
@@ -130,7 +130,7 @@ class Watch:
                 self.questions.add(turn, self.turns)
                 self.gates.add(turn)
             self.rounds.add(turn)
-            if age <= RECENT:
+            if age <= _RECENT:
                 acts = tuple(acts_of(turn)) if turn.kind == "agent" else ()
                 self.repeats.add(turn, acts)
                 self.talk.add(turn, acts)

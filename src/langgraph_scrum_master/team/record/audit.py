@@ -11,7 +11,7 @@ from typing import Any
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.model import InjectionRecord
 
-SCHEMA = 1
+_SCHEMA = 1
 
 
 class JsonlRecorder:
@@ -30,7 +30,7 @@ class JsonlRecorder:
         self._append({"outcome_of": replace(record, news=()).to_dict()})
 
     def _append(self, said: dict[str, Any]) -> None:
-        line = json.dumps({"schema": SCHEMA, **said}, ensure_ascii=False, sort_keys=True) + "\n"
+        line = json.dumps({"schema": _SCHEMA, **said}, ensure_ascii=False, sort_keys=True) + "\n"
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab", buffering=0) as file:

@@ -10,11 +10,11 @@ from langgraph_scrum_master._internal.recorders import record as hand_over
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult
 from langgraph_scrum_master.protocols import Recorder, RecordsOutcomes
 
-Outcome: TypeAlias = Literal["injected", "abstained", "escalated"]
+GapOutcome: TypeAlias = Literal["injected", "abstained", "escalated"]
 """What came of a gap."""
 
 
-def outcome(result: InjectionResult) -> Outcome:
+def outcome(result: InjectionResult) -> GapOutcome:
     """What came of it, in a word."""
     if result.injected:
         return "injected"
@@ -39,7 +39,7 @@ def facts(result: InjectionResult) -> dict[str, Any]:
     }
 
 
-def measure(result: InjectionResult) -> None:
+def count_result(result: InjectionResult) -> None:
     """Count a result where metrics are kept."""
     reason = result.gap.reason
     if not result.escalated:

@@ -17,7 +17,7 @@ from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.team.record.exports import messages_in
 from langgraph_scrum_master.team.record.snapshots import (
     MOST_MESSAGES,
-    SCHEMA,
+    SNAPSHOT_SCHEMA,
     dumped,
     plain_message,
     state_slice,
@@ -25,7 +25,7 @@ from langgraph_scrum_master.team.record.snapshots import (
 )
 from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
 
-KINDS = (".json", ".jsonl")
+FILE_SUFFIXES = (".json", ".jsonl")
 """The files of a folder that are read."""
 
 
@@ -156,10 +156,12 @@ def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """What an earlier version wrote, in the shape of this one."""
     version = data.get("schema")
     if not isinstance(version, int) or version < 1:
-        raise DecodeError(f"{name!r} has schema {version!r}, it must be a whole number from 1 to {SCHEMA}")
-    if version > SCHEMA:
-        raise DecodeError(f"{name!r} has schema {version}, this version reads 1 to {SCHEMA}: install a newer one")
-    for step in range(version, SCHEMA):
+        raise DecodeError(f"{name!r} has schema {version!r}, it must be a whole number from 1 to {SNAPSHOT_SCHEMA}")
+    if version > SNAPSHOT_SCHEMA:
+        raise DecodeError(
+            f"{name!r} has schema {version}, this version reads 1 to {SNAPSHOT_SCHEMA}: install a newer one"
+        )
+    for step in range(version, SNAPSHOT_SCHEMA):
         data = {**UPGRADES[step](data), "schema": step + 1}
     return data
 

@@ -16,7 +16,7 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import InjectionResult, Snapshot, SnapshotOrigin, digest
 from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
 
-SCHEMA = 2
+SNAPSHOT_SCHEMA = 2
 """The version of what is written; what earlier ones wrote is brought up to it when it is read."""
 
 MOST_MESSAGES = 1_000
@@ -90,7 +90,7 @@ def plain_message(message: object) -> Any:
 
 def dumped(snapshot: Snapshot, indent: int | None = None) -> str:
     """The snapshot as JSON, with the version of its shape."""
-    data = {"schema": SCHEMA, **snapshot.to_dict()}
+    data = {"schema": SNAPSHOT_SCHEMA, **snapshot.to_dict()}
     return json.dumps(data, ensure_ascii=False, sort_keys=True, indent=indent) + "\n"
 
 

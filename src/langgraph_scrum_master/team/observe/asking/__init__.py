@@ -12,12 +12,12 @@ from langgraph_scrum_master.team.observe.asking.exact import exact_asks
 from langgraph_scrum_master.text.terms import terms
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.team.observe.asking.model import AskingModel, Match
+    from langgraph_scrum_master.team.observe.asking.model import AskingModel, AskingSpan
 
-MOST_WORDS = 60
+_MOST_WORDS = 60
 """What a need is cut after."""
 
-MOST_NEEDS = 4
+_MOST_NEEDS = 4
 """Things that a turn asks for; what is beyond belongs to the last."""
 
 FEW_NAMES = 3
@@ -51,7 +51,7 @@ def asks(turn: Turn, model: AskingModel | None = None) -> tuple[Ask, ...]:
         return ()
     if exact := exact_asks(turn):
         return tuple(
-            Ask(_cut(each.text), each.start, each.end, 1.0, each.form, each.of_user) for each in exact[:MOST_NEEDS]
+            Ask(_cut(each.text), each.start, each.end, 1.0, each.form, each.of_user) for each in exact[:_MOST_NEEDS]
         )
     if not turn.text or not may_ask(turn.text):
         return ()
@@ -66,14 +66,14 @@ def shipped_model() -> AskingModel:
     return shipped()
 
 
-def _needs(turn: str, spans: Sequence[Match]) -> list[Ask]:
+def _needs(turn: str, spans: Sequence[AskingSpan]) -> list[Ask]:
     """The spans, joined where one only goes on about the one before."""
     needs: list[Ask] = []
     names: set[str] = set()
     for span in spans:
         own = set(terms(span.text))
         text = _bare(turn[span.start : span.end])
-        goes_on = not names or not own.isdisjoint(names) or _points_back(span.text) or len(needs) == MOST_NEEDS
+        goes_on = not names or not own.isdisjoint(names) or _points_back(span.text) or len(needs) == _MOST_NEEDS
         if needs and goes_on:
             last = needs[-1]
             needs[-1] = last._replace(
@@ -106,4 +106,4 @@ def _bare(text: str) -> str:
 
 def _cut(text: str) -> str:
     words = text.split()
-    return " ".join(words[:MOST_WORDS]) if len(words) > MOST_WORDS else text
+    return " ".join(words[:_MOST_WORDS]) if len(words) > _MOST_WORDS else text

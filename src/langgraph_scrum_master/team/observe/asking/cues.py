@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-ASKING = frozenset(
+_ASKING = frozenset(
     ("WH", "WHETHER", "PLEASE", "TELL", "NEED", "KNOW", "UNSURE", "LACK", "STUCK", "PREFER", "CAN", "YOU", "NEG")
 )
 """A sentence that asks has a cue for one of these concepts, or a question mark."""
@@ -77,7 +77,7 @@ def _automaton(asking: bool) -> Any:
 
     automaton = ahocorasick.Automaton()
     for pattern, named in _patterns().items():
-        if not asking or not ASKING.isdisjoint(named):
+        if not asking or not _ASKING.isdisjoint(named):
             automaton.add_word(pattern, (len(pattern), tuple(sorted(named))))
     automaton.make_automaton()
     return automaton

@@ -11,7 +11,7 @@ from typing import Any
 
 from langgraph_scrum_master.errors import ConfigError
 
-ASKING = frozenset(("info", "choice", "blocked"))
+_ASKING = frozenset(("info", "choice", "blocked"))
 """The groups of a text file whose turns ask."""
 
 _MARKED = re.compile("⟦(.*?)⟧", re.S)
@@ -30,7 +30,7 @@ class LabelledTurn:
     """The file."""
 
 
-def read_turns(path: Path) -> list[LabelledTurn]:
+def read_labelled_turns(path: Path) -> list[LabelledTurn]:
     """The turns of a file: JSON Lines with `content` and `label`, or text in groups.
 
     In JSON Lines, `label` is 1 or 0 (or true or false), rows with a true `borderline` are left out, and `spans` may
@@ -54,7 +54,7 @@ def _groups(content: str, path: Path) -> Iterator[LabelledTurn]:
             language, kind = (*line[2:].split(), "", "")[:2]
         elif line.strip():
             text, spans = _unmarked(line.replace("\\n", "\n"))
-            asks = kind in ASKING
+            asks = kind in _ASKING
             where = (spans or ((0, len(text)),)) if asks else ()
             yield LabelledTurn(text=text, asks=asks, spans=where, kind=kind, language=language, origin=path.name)
 

@@ -32,7 +32,7 @@ _TURN = {
 }
 
 
-class Features(NamedTuple):
+class UnitFeatures(NamedTuple):
     """The features of a unit by name, in three families that are weighted differently."""
 
     ngrams: frozenset[str]
@@ -63,7 +63,7 @@ def tokens(text: str) -> list[str]:
     return ["0" if word[0].isdigit() else word for word in _TOKEN.findall(text.lower().replace("’", "'"))]
 
 
-def features(turn: str, found: Units, wanted: Sequence[int]) -> list[Features]:
+def features(turn: str, found: Units, wanted: Sequence[int]) -> list[UnitFeatures]:
     """The features of the wanted units of a turn."""
     units = found.items
     near = {j for i in wanted for j in (i - 1, i, i + 1) if 0 <= j < len(units)}
@@ -74,7 +74,7 @@ def features(turn: str, found: Units, wanted: Sequence[int]) -> list[Features]:
     if found.is_object:
         of_turn |= {"Tobject"}
     return [
-        Features(
+        UnitFeatures(
             ngrams=ngrams(sentences[i]) | neighbours(sentences, i),
             cues=cue_features(sentences[i]) | _context(sentences, i),
             form=_form(turn, units, i, sentences[i]) | phrases(sentences[i].text) | of_turn,

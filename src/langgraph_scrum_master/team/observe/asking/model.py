@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from langgraph_scrum_master.team.observe.asking.cues import may_ask
-from langgraph_scrum_master.team.observe.asking.features import Features, Sentence, features
-from langgraph_scrum_master.team.observe.asking.units import Units, units
-from langgraph_scrum_master.team.observe.asking.weights import Weights
+from langgraph_scrum_master.team.observe.asking.features import Sentence, UnitFeatures, features
+from langgraph_scrum_master.team.observe.asking.units import Units, split_units
+from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 
 REMEMBERED = 2_048
 """Turns whose reading is kept."""
 
 
-class Match(NamedTuple):
+class AskingSpan(NamedTuple):
     """A part of a turn that asks."""
 
     start: int
@@ -35,11 +35,11 @@ class Reading(NamedTuple):
 
     probability: float
     """That the turn asks for something that its speaker lacks."""
-    spans: tuple[Match, ...] = ()
+    spans: tuple[AskingSpan, ...] = ()
     """What of it does, each more likely than the lower threshold."""
 
 
-NOTHING = Reading(0.0)
+NO_READING = Reading(0.0)
 
 BARE_QUESTION = 0.75
 """The least probability of each question in a turn that is nothing but questions."""
@@ -57,7 +57,7 @@ OTHERWISE = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
 class AskingModel:
     """Reads turns with a set of weights; the same turn is read once."""
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: LinearWeights) -> None:
         self.weights = weights
         self._slope, self._offset = weights.about["calibration"]
         self.lower: float = weights.about["lower"]
@@ -69,7 +69,7 @@ class AskingModel:
     @classmethod
     def load(cls, path: str | Path) -> AskingModel:
         """The model whose weights `scrum-master train` wrote."""
-        return cls(Weights.load(Path(path)))
+        return cls(LinearWeights.load(Path(path)))
 
     def read(self, text: str) -> Reading:
         """Whether the text asks, and where."""
@@ -83,21 +83,21 @@ class AskingModel:
                 self._read.popitem(last=False)
         return reading
 
-    def logit(self, unit: Features) -> float:
+    def logit(self, unit: UnitFeatures) -> float:
         """The score of a unit, before it is made a probability."""
         return score(self.weights, unit)
 
     def _reading(self, text: str) -> Reading:
         if not may_ask(text):
-            return NOTHING
-        found = units(text)
+            return NO_READING
+        found = split_units(text)
         wanted = [i for i, unit in enumerate(found.items) if may_ask(unit.text)]
         rated = zip(wanted, map(self.logit, features(text, found, wanted)), strict=True)
         likely = {i: self._probability(logit) for i, logit in rated}
         if likely and asks_and_nothing_else(found):
             likely = {i: max(p, BARE_QUESTION) for i, p in likely.items()}
         spans = tuple(
-            Match(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
+            AskingSpan(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
             for i, p in likely.items()
             if p >= self.lower and (unit := found.items[i])
         )
@@ -145,7 +145,7 @@ def _is_unmarked_question(text: str) -> bool:
 _OWN = frozenset(("i", "we", "you", "they", "he", "she", "it", "this", "that", "owns", "is", "are"))
 
 
-def score(weights: Weights, unit: Features) -> float:
+def score(weights: LinearWeights, unit: UnitFeatures) -> float:
     """The log odds that a unit asks, by these weights."""
     return weights.bias + sum([weight * weights.total(names) for weight, names in unit.weighted()])
 
@@ -154,4 +154,4 @@ def score(weights: Weights, unit: Features) -> float:
 def shipped() -> AskingModel:
     """The model that comes with the package."""
     content = (files(__package__) / "asking.weights").read_bytes()
-    return AskingModel(Weights.from_bytes(content, "the package's asking.weights"))
+    return AskingModel(LinearWeights.from_bytes(content, "the package's asking.weights"))

@@ -9,11 +9,11 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from langgraph_scrum_master.team.observe.acts import content_words, names
-from langgraph_scrum_master.team.observe.asking.features import Features, Sentence, cue_features, ngrams, tokens
+from langgraph_scrum_master.team.observe.acts import act_names, content_words
+from langgraph_scrum_master.team.observe.asking.features import Sentence, UnitFeatures, cue_features, ngrams, tokens
 from langgraph_scrum_master.team.observe.asking.model import score
-from langgraph_scrum_master.team.observe.asking.units import units
-from langgraph_scrum_master.team.observe.asking.weights import Weights
+from langgraph_scrum_master.team.observe.asking.units import split_units
+from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 
 Speaker: TypeAlias = Literal["other", "self", "tool"]
 """Who speaks: somebody else, the asker itself, or a tool."""
@@ -89,9 +89,9 @@ _DIGIT = re.compile(r"\d")
 _QUESTION = ("?", "？")
 
 
-def reply_features(question: str, reply: str, by: Speaker) -> Features:
+def reply_features(question: str, reply: str, by: Speaker) -> UnitFeatures:
     """What of a reply tells whether it answers."""
-    sentences = [Sentence(unit.text) for unit in units(reply).items[:READ]]
+    sentences = [Sentence(unit.text) for unit in split_units(reply).items[:READ]]
     found: set[str] = set()
     cues: set[str] = set()
     for at, sentence in enumerate(sentences):
@@ -102,7 +102,7 @@ def reply_features(question: str, reply: str, by: Speaker) -> Features:
         if at == 0:
             cues |= {f"1{name}" for name in own if not name.startswith(("K2", "K3", "Kb"))}
     form = _pair(question, reply, sentences)
-    return Features(frozenset(found), frozenset(cues), form | {f"{each}{by}" for each in form} | {f"F{by}"})
+    return UnitFeatures(frozenset(found), frozenset(cues), form | {f"{each}{by}" for each in form} | {f"F{by}"})
 
 
 def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset[str]:
@@ -118,8 +118,8 @@ def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset
         f"Fsentences{min(3, len(sentences))}",
         f"Fquestion{reply.rstrip().endswith(_QUESTION)}",
         f"Fnumber{bool(_DIGIT.search(reply))}",
-        f"Fname{bool(names(reply) - names(question))}",
-        f"Fsharedname{bool(names(reply) & names(question))}",
+        f"Fname{bool(act_names(reply) - act_names(question))}",
+        f"Fsharedname{bool(act_names(reply) & act_names(question))}",
     }
     form = f"{min(4, words.bit_length())}{bool(_DIGIT.search(reply)):d}{min(2, shared)}"
     asked_tokens = tokens(question)
@@ -149,5 +149,7 @@ def settles(question: str, reply: str, by: Speaker) -> float:
 
 
 @cache
-def _weights() -> Weights:
-    return Weights.from_bytes((files(__package__) / "replies.weights").read_bytes(), "the package's replies.weights")
+def _weights() -> LinearWeights:
+    return LinearWeights.from_bytes(
+        (files(__package__) / "replies.weights").read_bytes(), "the package's replies.weights"
+    )

@@ -7,22 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph_scrum_master.team.observe.asking.dataset import LabelledTurn
-from langgraph_scrum_master.team.observe.asking.features import Features, features
-from langgraph_scrum_master.team.observe.asking.units import Unit, units
-from langgraph_scrum_master.team.observe.asking.weights import Weights, bucket
+from langgraph_scrum_master.team.observe.asking.features import UnitFeatures, features
+from langgraph_scrum_master.team.observe.asking.units import Unit, split_units
+from langgraph_scrum_master.team.observe.asking.weights import LinearWeights, bucket
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
 
-BESIDE = 0.3
+_BESIDE = 0.3
 """The weight of an unmarked unit in a turn that asks: it may ask as well."""
 
 BITS = 18
 """Buckets, as a power of two."""
 
-PENALTY = 0.1
+_PENALTY = 0.1
 """The ridge penalty, against the sum of the losses."""
 
 ITERATIONS, MEMORY = 120, 8
@@ -31,7 +31,7 @@ ITERATIONS, MEMORY = 120, 8
 class Example(NamedTuple):
     """What the model is shown."""
 
-    features: Features
+    features: UnitFeatures
     label: bool
     weight: float = 1.0
 
@@ -58,19 +58,19 @@ class Matrix(NamedTuple):
         return np.bincount(self.buckets, self.values * by_row[self.rows], minlength=self.size)
 
 
-def examples_of(turn: LabelledTurn, score: Callable[[Features], float] | None = None) -> list[Example]:
+def examples_of(turn: LabelledTurn, score: Callable[[UnitFeatures], float] | None = None) -> list[Example]:
     """The units of a labelled turn as examples.
 
     Where a turn asks and nobody says where, the unit with the best `score` does, and nothing is said of the others.
     """
-    found = units(turn.text)
+    found = split_units(turn.text)
     read = features(turn.text, found, range(len(found.items)))
     if not turn.asks:
         return [Example(each, False) for each in read]
     if turn.spans is None:
         return [Example(max(read, key=score), True)] if read and score is not None else []
     labels = [_within(unit, turn.spans) for unit in found.items]
-    return [Example(each, label, 1.0 if label else BESIDE) for each, label in zip(read, labels, strict=True)]
+    return [Example(each, label, 1.0 if label else _BESIDE) for each, label in zip(read, labels, strict=True)]
 
 
 def _within(unit: Unit, spans: Sequence[tuple[int, int]]) -> bool:
@@ -78,7 +78,7 @@ def _within(unit: Unit, spans: Sequence[tuple[int, int]]) -> bool:
     return any(min(unit.end, end) - max(unit.start, start) > 0.5 * min(size, end - start) for start, end in spans)
 
 
-def matrix(examples: Sequence[Features], bits: int = BITS) -> Matrix:
+def matrix(examples: Sequence[UnitFeatures], bits: int = BITS) -> Matrix:
     """The features of the examples, hashed."""
     import numpy as np
 
@@ -101,8 +101,8 @@ def matrix(examples: Sequence[Features], bits: int = BITS) -> Matrix:
 
 
 def train(
-    examples: Sequence[Example], about: dict[str, Any], *, start: Weights | None = None, penalty: float = PENALTY
-) -> Weights:
+    examples: Sequence[Example], about: dict[str, Any], *, start: LinearWeights | None = None, penalty: float = _PENALTY
+) -> LinearWeights:
     """The weights that tell the examples apart; those to start from are kept where nothing speaks against them."""
     import numpy as np
 
@@ -116,7 +116,7 @@ def train(
     return quantised(_minimised(given, labels, counts, prior, penalty), about)
 
 
-def quantised(found: Array, about: dict[str, Any]) -> Weights:
+def quantised(found: Array, about: dict[str, Any]) -> LinearWeights:
     """The weights as small whole numbers."""
     import numpy as np
 
@@ -124,7 +124,7 @@ def quantised(found: Array, about: dict[str, Any]) -> Weights:
     # Written with few digits: the last ones depend on the machine.
     unit = float(f"{unit:.4g}")
     whole = np.clip(np.rint(found[:-1] / unit), -127, 127).astype("int8")
-    return Weights(
+    return LinearWeights(
         bits=BITS, unit=unit, bias=round(float(found[-1]), 4), values=array("b", whole.tobytes()), about=about
     )
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-MOST = 12_000
+_MOST = 12_000
 """Characters of a text that are looked at, half from its start and half from its end."""
 
-LONGEST = 400
+_LONGEST = 400
 """Characters of a unit that are looked at, likewise."""
 
-CODE, NAME, QUOTE = "\u2402", "\u2403", "\u2404"
+CODE, _NAME, QUOTE = "\u2402", "\u2403", "\u2404"
 """What stands for a block of code or a table, for inline code or a link, and for a quotation."""
 
 _BLOCKS = re.compile(
@@ -55,11 +55,11 @@ class Units(NamedTuple):
     """Whether the text is a JSON object or list."""
 
 
-def units(text: str) -> Units:
+def split_units(text: str) -> Units:
     """The units of a text; of a very long one, those of its start and its end."""
-    if len(text) > MOST:
-        first, last = _cut(text[: MOST // 2]), _cut(text[-MOST // 2 :])
-        offset = len(text) - MOST // 2
+    if len(text) > _MOST:
+        first, last = _cut(text[: _MOST // 2]), _cut(text[-_MOST // 2 :])
+        offset = len(text) - _MOST // 2
         moved = (Unit(unit.start + offset, unit.end + offset, unit.text) for unit in last.items)
         return Units((*first.items, *moved), first.is_object)
     return _cut(text)
@@ -78,7 +78,7 @@ def _masked(text: str, is_object: bool) -> str:
     if "```" in text or "|" in text or "~~~" in text or "Traceback" in text:
         text = _BLOCKS.sub(lambda found: _mask(found, CODE), text)
     if "`" in text or "://" in text or "www." in text:
-        text = _NAMES.sub(lambda found: _mask(found, NAME), text)
+        text = _NAMES.sub(lambda found: _mask(found, _NAME), text)
     return text if is_object else _QUOTES.sub(lambda found: _mask(found, QUOTE), text)
 
 
@@ -102,4 +102,4 @@ def _units(text: str, is_object: bool) -> Iterator[Unit]:
 
 
 def _clipped(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST // 2]} {text[-LONGEST // 2 :]}"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} {text[-_LONGEST // 2 :]}"

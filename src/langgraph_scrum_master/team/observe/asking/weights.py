@@ -23,7 +23,7 @@ def bucket(name: str, bits: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
+class LinearWeights:
     """A weight for each bucket, as whole numbers from -127 to 127 of a unit each."""
 
     bits: int
@@ -45,7 +45,7 @@ class Weights:
         return MAGIC + written + b"\n" + zlib.compress(self.values.tobytes(), 9)
 
     @classmethod
-    def from_bytes(cls, content: bytes, origin: str) -> Weights:
+    def from_bytes(cls, content: bytes, origin: str) -> LinearWeights:
         """The weights in a file's content."""
         try:
             if not content.startswith(MAGIC):
@@ -60,7 +60,7 @@ class Weights:
             raise ConfigError(f"{origin} is no weights file of `scrum-master train`: {error}") from None
 
     @classmethod
-    def load(cls, path: Path) -> Weights:
+    def load(cls, path: Path) -> LinearWeights:
         """The weights in this file."""
         try:
             content = path.read_bytes()
