@@ -22,9 +22,9 @@ if find_spec("hyperon") is None:
     NOT_RUN["entities-and-knowledge.md", "from hyperon"] = "hyperon has no wheel for this Python"
 
 READ_BY = {
-    ("briefing.md", ".claude/settings.json"): "test_session_briefing.py",
-    ("coding-agents.md", ".claude/settings.json"): "test_hooks.py",
-    ("coding-agents.md", ".mcp.json"): "test_mcp.py",
+    ("briefing.md", ".claude/settings.json"): "briefing/test_session_briefing.py",
+    ("coding-agents.md", ".claude/settings.json"): "cli/test_hooks.py",
+    ("coding-agents.md", ".mcp.json"): "cli/test_mcp.py",
 }
 """Files that no command of their page names, and which test does what the programs do that they are for."""
 
@@ -65,7 +65,7 @@ def test_what_a_page_has_its_reader_do_ends_as_it_says(page: Path, tmp_path: Pat
 
 def part_of_this_project(folder: Path) -> None:
     new_repository(folder)
-    for part in ("docs", "src/langgraph_scrum_master/index"):
+    for part in ("docs", "src/langgraph_scrum_master/learning/indexers"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("images", "__pycache__"))
     commit(folder, "All of it")
 

@@ -319,7 +319,7 @@ def test_entities_are_told_in_fewer_words(metta: Any, parts: tuple[EntityRegistr
 
 
 def test_options_are_made_in_metta(metta: Any) -> None:
-    wishes = '((py-atom langgraph_scrum_master.UserPreferences) (Kwargs (style "casual")))'
+    wishes = '((py-atom langgraph_scrum_master.dialogue.UserPreferences) (Kwargs (style "casual")))'
 
     assert "casually" in value(metta, f"(build-system-prompt {wishes} () 400)")
 
