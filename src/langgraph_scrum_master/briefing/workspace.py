@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from langgraph_scrum_master._internal.git import GitOutput, git
 from langgraph_scrum_master._internal.shapes import file_text, text_of
 from langgraph_scrum_master.briefing.bank import Warn
 from langgraph_scrum_master.text.terms import plain_words
@@ -26,8 +26,6 @@ GIT_SECONDS = 1.5
 """What git has in all, however often it is asked."""
 
 _SECTION = re.compile(r"^##", re.M)
-_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
-"""Variables that would have git look into another repository than the one it is shown."""
 
 
 def collect_context_signals(root: Path, warn: Warn) -> str:
@@ -39,22 +37,26 @@ def collect_git_signals(root: Path, warn: Warn, seconds: float = GIT_SECONDS) ->
     """Folders, names and endings of the files that the last commits changed; none if the head is detached."""
     until = monotonic() + seconds
     try:
-        branch = _git(root, until, "symbolic-ref", "-q", "HEAD")
-        if branch.returncode == 1:
+        branch = git(root, "symbolic-ref", "-q", "HEAD", seconds=until - monotonic())
+        if branch.code == 1:
             return []
-        if branch.returncode:
-            warn(f"no files of git count: {_told(branch)}")
+        if branch.code:
+            warn(f"no files of git count: {branch.problem}")
             return []
-        changed = _git(root, until, "diff", "--name-only", "-z", "HEAD~3..HEAD", "--")
-        if changed.returncode:
-            changed = _git(root, until, "diff", "--name-only", "-z", "HEAD~1..HEAD", "--")
-    except subprocess.TimeoutExpired:
+        changed = _changed(root, 3, until - monotonic())
+        if changed.code:
+            changed = _changed(root, 1, until - monotonic())
+    except TimeoutError:
         warn(f"no files of git count: it took longer than {seconds:g} s")
         return []
     except (OSError, ValueError) as error:
         warn(f"no files of git count, it cannot be run: {error}")
         return []
-    return path_keywords(changed.stdout.decode(errors="replace").split("\0")) if not changed.returncode else []
+    return path_keywords(changed.text.split("\0")) if not changed.code else []
+
+
+def _changed(root: Path, commits: int, seconds: float) -> GitOutput:
+    return git(root, "diff", "--name-only", "-z", f"HEAD~{commits}..HEAD", "--", seconds=seconds)
 
 
 def path_keywords(paths: Iterable[str]) -> list[str]:
@@ -111,19 +113,3 @@ def _first_paragraph(spec: Path) -> str:
     return trim(
         _SECTION.split(text, maxsplit=1)[0][: 4 * MOST_DESCRIPTION], lambda start: len(start) <= MOST_DESCRIPTION
     )
-
-
-def _git(root: Path, until: float, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    environment = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
-    return subprocess.run(
-        ["git", "-C", str(root), *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=max(0.0, until - monotonic()),
-        env=environment | {"GIT_OPTIONAL_LOCKS": "0"},
-    )
-
-
-def _told(done: subprocess.CompletedProcess[bytes]) -> str:
-    return done.stderr.decode(errors="replace").strip().split("\n")[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.git import Subcommand, git
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.learning.indexers.files import (
@@ -23,8 +23,10 @@ _BATCH = 500
 
 _HEAD = "head"
 _FIELDS = ("%m", "%H", "%an", "%ae", "%aI", "%B", "")
-# What people may have set for their own eyes would be in the way.
-_LOG = ("-c", "log.showSignature=false", "log", "--no-color", "--no-ext-diff", "--no-merges", "--numstat", "-z", "-M")
+_LOG = ("--no-merges", "--numstat", "-z", "-M")
+
+_SECONDS = 1_800.0
+"""How long reading a history may take, by hand: some have a million commits."""
 
 
 class History(NamedTuple):
@@ -77,16 +79,15 @@ async def _strangers(shelf: IndexedShelf, commits: Sequence[Commit]) -> list[str
 
 def history_since(root: Path, last: str, anew: bool = False) -> History:
     """What came since this commit, and what went; all there is, if `anew`, or if the repository does not know it."""
-    head = _git(root, "rev-parse", "--verify", "--quiet", "HEAD", may_fail=True).strip()
+    head = _verified(root, "HEAD")
     if not head or head == last:
         return History(head)
     # No message can hold the name of a commit that comes after it.
     mark = f"<{head}>"
     log = [*_LOG, "--topo-order", "--reverse", "--left-right", f"--format={mark}{mark.join(_FIELDS)}"]
     cut_off = _cut_off(root)
-    is_known = ("rev-parse", "--verify", "--quiet", f"{last}^{{commit}}")
-    known = bool(last) and not anew and bool(_git(root, *is_known, may_fail=True))
-    read = list(_parsed(_git(root, *log, f"{last}...{head}" if known else head, "--"), mark))
+    known = bool(last) and not anew and bool(_verified(root, f"{last}^{{commit}}"))
+    read = list(_parsed(_git(root, "log", *log, f"{last}...{head}" if known else head, "--"), mark))
     return History(
         head,
         new=[commit for side, commit in read if side != "<" and commit.sha not in cut_off],
@@ -94,6 +95,11 @@ def history_since(root: Path, last: str, anew: bool = False) -> History:
         whole=not known and not cut_off,
         shallow=bool(cut_off),
     )
+
+
+def _verified(root: Path, revision: str) -> str:
+    """The id of a revision; nothing if there is none."""
+    return _git(root, "rev-parse", "--verify", "--quiet", revision, may_fail=True).strip()
 
 
 def _cut_off(root: Path) -> frozenset[str]:
@@ -132,13 +138,12 @@ def _changes(numbers: str) -> Iterator[tuple[str, int, int]]:
             yield path, int(added) if added.isdigit() else 0, int(taken) if taken.isdigit() else 0
 
 
-def _git(root: Path, *arguments: str, may_fail: bool = False) -> str:
+def _git(root: Path, subcommand: Subcommand, *arguments: str, may_fail: bool = False) -> str:
     """What git prints; nothing, if it may fail, where it finds nothing."""
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)
+        done = git(root, subcommand, *arguments, seconds=_SECONDS)
     except OSError as error:
-        raise ConfigError(f"git cannot be run: {error.strerror}") from error
-    if done.returncode and not (may_fail and done.returncode == 1):
-        told = done.stderr.decode(errors="replace").strip().split("\n")[0]
-        raise ConfigError(f"{str(root)!r} must be in a git repository: {told}")
-    return done.stdout.decode(errors="replace")
+        raise ConfigError(f"git cannot be run: {error.strerror or error}") from error
+    if done.code and not (may_fail and done.code == 1):
+        raise ConfigError(f"{str(root)!r} must be in a git repository: {done.problem}")
+    return done.text

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from langgraph_scrum_master._internal.git import git
 from langgraph_scrum_master._internal.serialisation import Plain, json_shapes
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
@@ -106,13 +106,14 @@ def project_files(root: Path, suffixes: Sequence[str]) -> list[str]:
 
 
 def _tracked(root: Path) -> list[str] | None:
-    ask = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        listed = subprocess.run(ask, capture_output=True, check=False)
+        listed = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    except TimeoutError as error:
+        # Walking the folder instead would index what git ignores.
+        raise ConfigError(f"the files of {str(root)!r} cannot be listed: {error}") from error
     except OSError:
         return None
-    names = [name.decode(errors="replace") for name in listed.stdout.split(b"\0") if name]
-    return None if listed.returncode else names
+    return None if listed.code else [name for name in listed.text.split("\0") if name]
 
 
 def _walked(root: Path) -> Iterator[str]:
