@@ -44,7 +44,7 @@ import structlog
 
 from langgraph_scrum_master import ChromaMemory, Decision, PostgresMemory, StoreError
 from langgraph_scrum_master.memory import blocks, postgres, writer
-from langgraph_scrum_master.memory.database_memory import StoredMemory
+from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 
 FORK = multiprocessing.get_context("fork")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -156,7 +156,7 @@ def applied(state: State, operation: Operation) -> State:
     return {key: text for key, text in {**state, **operation}.items() if text is not None}
 
 
-async def perform(memory: StoredMemory, operation: Operation) -> None:
+async def perform(memory: DatabaseMemory, operation: Operation) -> None:
     """Make the one call that an operation is."""
     texts = applied({}, operation)
     if not texts:
@@ -167,7 +167,7 @@ async def perform(memory: StoredMemory, operation: Operation) -> None:
         await memory.store_many([(key, text, {"session": text[-3:-1]}) for key, text in texts.items()])
 
 
-async def operate(memory: StoredMemory, state: State, random: Random) -> State:
+async def operate(memory: DatabaseMemory, state: State, random: Random) -> State:
     """The state after some operations."""
     for _ in range(10):
         operation = some_operation(state, random)
@@ -176,19 +176,19 @@ async def operate(memory: StoredMemory, state: State, random: Random) -> State:
     return state
 
 
-async def contents(memory: StoredMemory) -> State:
+async def contents(memory: DatabaseMemory) -> State:
     """All memories and decisions."""
     found = [*await memory.list_all("memory"), *await memory.list_all("decision")]
     return {record.key: record.text for record in found}
 
 
-async def sound(memory: StoredMemory, rebuild: bool = False) -> Outcome:
+async def sound(memory: DatabaseMemory, rebuild: bool = False) -> Outcome:
     """What a check reports, as failures."""
     report = await memory.check(rebuild=rebuild)
     return Outcome(failures=[*report.problems, *(problem for shelf in report.shelves for problem in shelf.problems)])
 
 
-async def verify(memory: StoredMemory, *expected: State) -> Outcome:
+async def verify(memory: DatabaseMemory, *expected: State) -> Outcome:
     """Whether a memory holds one of these states, is sound, finds a record by its words, and can be written."""
     outcome = Outcome(kept=await contents(memory))
     outcome.expect(outcome.kept in expected, difference(expected[0], outcome.kept))
@@ -290,7 +290,7 @@ def confirm_all(folder: Path, out: Connection) -> None:
         out.send(asyncio.run(confirm(memory, random, *out.recv())))
 
 
-async def confirm(memory: StoredMemory, random: Random, operation: Operation, before: State) -> Outcome:
+async def confirm(memory: DatabaseMemory, random: Random, operation: Operation, before: State) -> Outcome:
     """Whether what was just written is found, and what was just forgotten is not."""
     outcome, key = Outcome(tries=1), random.choice(list(operation))
     if random.random() < 0.5:
@@ -336,7 +336,7 @@ def inflict(folder: Path, damage: str, random: Random) -> None:
         database.execute(f"UPDATE {table} SET {column} = :changed WHERE {where}", row)
 
 
-async def answers(memory: StoredMemory) -> list[list[str]]:
+async def answers(memory: DatabaseMemory) -> list[list[str]]:
     """The keys that queries find, in their order."""
     ways = (memory.search_similar, memory.search_by_words)
     return [[each.key for each in await search(query, k=10)] for search in ways for query in QUERIES]
@@ -418,7 +418,7 @@ async def fill_disk(run: Run) -> Outcome:
     return outcome
 
 
-async def endure(memory: StoredMemory, random: Random, begin: Callable[[], None], end: Callable[[], None]) -> Outcome:
+async def endure(memory: DatabaseMemory, random: Random, begin: Callable[[], None], end: Callable[[], None]) -> Outcome:
     """Use a memory before, during and after a time in which it cannot be written."""
     outcome, kept = Outcome(tries=1), await operate(memory, {}, random)
     begin()
@@ -471,7 +471,7 @@ def move_soon(source: Path, target: Path, seconds: float) -> None:
     os.rename(source, target)
 
 
-async def read_texts(memory: StoredMemory, keys: Sequence[str], random: Random) -> list[str]:
+async def read_texts(memory: DatabaseMemory, keys: Sequence[str], random: Random) -> list[str]:
     """The texts that one of several ways to read gives."""
     question = "What is the code word of the team?"
     ways = (
@@ -487,7 +487,7 @@ async def read_texts(memory: StoredMemory, keys: Sequence[str], random: Random) 
 
 
 async def use_namespaces(
-    memories: Sequence[StoredMemory], own: str, writes: float, reads: int, seconds: float, random: Random
+    memories: Sequence[DatabaseMemory], own: str, writes: float, reads: int, seconds: float, random: Random
 ) -> Outcome:
     """Read and write by turns. All namespaces have the same keys; each text begins with its namespace."""
     outcome, until = Outcome(), monotonic() + seconds
@@ -511,7 +511,7 @@ async def use_namespaces(
 
 
 def use_together(
-    run: Run, place: StoredMemory, shares: Sequence[Sequence[str]], writes: float, reads: int, seconds: float
+    run: Run, place: DatabaseMemory, shares: Sequence[Sequence[str]], writes: float, reads: int, seconds: float
 ) -> Outcome:
     """One process for each share of the namespaces, all at once; in the end each namespace is sound."""
     outcome, works = Outcome(), []

@@ -44,7 +44,8 @@ def homes() -> dict[str, list[str]]:
     for module in sorted(SOURCE.rglob("*.py")):
         path = module.relative_to(SOURCE).as_posix()
         if not path.startswith(FAMILIES):
-            for name in public_names(module):
+            # A function with overloads has several definitions.
+            for name in set(public_names(module)):
                 found[name].append(path)
     return found
 

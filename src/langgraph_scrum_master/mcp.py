@@ -28,7 +28,8 @@ from langgraph_scrum_master.learning.records import (
 )
 from langgraph_scrum_master.learning.render import aspect_item, code_item, commit_item, memory_item, value_item
 from langgraph_scrum_master.learning.searcher import Searcher
-from langgraph_scrum_master.memory.record_memory import RecordMemory
+from langgraph_scrum_master.memory.adapter import full_memory
+from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.retrieval.frame import enclosed
 from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.sanitize import as_data
@@ -56,7 +57,7 @@ Prediction = Annotated[str, Field(description="What you expect to see if the hyp
 Id = Annotated[str, Field(description="As start_experience gave it; list_experiences has all.")]
 
 
-def mcp_server(memory: RecordMemory, version: str = "") -> MCPServer[Any]:
+def mcp_server(memory: MemoryStore, version: str = "") -> MCPServer[Any]:
     """A server over a memory and the shelves beside it; `run()` serves on standard input and output."""
     server: MCPServer[Any] = MCPServer("scrum-master", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
     tools = Tools(memory)
@@ -78,8 +79,8 @@ def _add(server: MCPServer[Any], annotations: ToolAnnotations, *tools: Callable[
 class Tools:
     """The tools, each a method whose docstring is what an agent reads of it."""
 
-    def __init__(self, memory: RecordMemory) -> None:
-        self._memory = memory
+    def __init__(self, memory: MemoryStore) -> None:
+        self._memory = full_memory(memory, "the MCP server")
         self._searcher = Searcher(memory)
         self._assembler = ContextAssembler(self._searcher, deadline=TOOL_DEADLINE)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard, overload, runtime_checkable
 
+from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import (
     ContextGap,
     InjectionRecord,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         Decision,
         DecisionFilter,
         DecisionResult,
+        Memory,
         MemoryResult,
         PatternResult,
     )
@@ -123,6 +126,8 @@ class MemoryStore(Protocol):
     - Scores run from 0 to 1, higher is better, results come best first.
     - A store sees only its own namespace.
     - Nothing blocks the event loop. An empty store gives empty results. What fails raises `StoreError`.
+    - A store that can do more names it in an attribute `capabilities`, a frozenset of `Capability`, and has the methods
+      of each. One without that attribute has these methods only, and is asked for nothing else.
     """
 
     async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
@@ -166,9 +171,91 @@ class MemoryStore(Protocol):
         ...
 
 
-@runtime_checkable
-class Namespaced(Protocol):
-    """A memory that can be opened for another tenant in the same place."""
+Capability: TypeAlias = Literal[
+    "answers",
+    "batches",
+    "deletion",
+    "filters",
+    "joint_search",
+    "lookup",
+    "namespaces",
+    "notes",
+    "sessions",
+    "shelves",
+    "vectors",
+    "words",
+]
+"""What a store may do beside the methods of `MemoryStore`, as it says in its attribute `capabilities`."""
+
+
+class AnswerMemory(MemoryStore, Protocol):
+    """A store with the capability "answers": it searches in the light of what was said around a need."""
+
+    async def search_answers(
+        self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
+    ) -> Sequence[MemoryResult]:
+        """What most likely holds the answer; no bar is applied.
+
+        `around` are texts with how much each counts: 1 as much as the need itself.
+        """
+        ...
+
+
+class BatchMemory(MemoryStore, Protocol):
+    """A store with the capability "batches": it stores many texts in one step."""
+
+    async def store_many(self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]]) -> None:
+        """Store texts, each as a `Memory`, or as key, content and metadata; one with the same key is replaced."""
+        ...
+
+
+class DeletionMemory(MemoryStore, Protocol):
+    """A store with the capability "deletion"."""
+
+    async def forget(self, *keys: str) -> None:
+        """Remove records by their keys, for good; those that are not there are passed over."""
+        ...
+
+
+class FilterMemory(MemoryStore, Protocol):
+    """A store with the capability "filters": it searches among texts with given metadata."""
+
+    async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> Sequence[MemoryResult]:
+        """What serves the query best, of the texts whose metadata have all of these values; no bar is applied."""
+        ...
+
+
+class JointMemory(MemoryStore, Protocol):
+    """A store with the capability "joint_search": it searches several shelves in one step."""
+
+    def joint_search(
+        self, query: str, names: Sequence[str], k: int, patience: float
+    ) -> AbstractAsyncContextManager[None]:
+        """Search these shelves ("" is the memory itself); while it is open, their `search_quickly` has the results.
+
+        Raises `TimeoutError` after `patience` seconds.
+        """
+        ...
+
+    async def search_quickly(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
+        """The same as `search_similar`; may be less exact where that is faster."""
+        ...
+
+
+class LookupMemory(MemoryStore, Protocol):
+    """A store with the capability "lookup": its texts can be read by key, and listed."""
+
+    async def get_many(self, keys: Sequence[str]) -> Mapping[str, MemoryResult]:
+        """The texts that are stored under these keys."""
+        ...
+
+    async def every(self) -> Sequence[MemoryResult]:
+        """All texts."""
+        ...
+
+
+class NamespacedMemory(MemoryStore, Protocol):
+    """A store with the capability "namespaces": it can be opened for another tenant in the same place."""
 
     @property
     def namespace(self) -> str:
@@ -180,9 +267,20 @@ class Namespaced(Protocol):
         ...
 
 
-@runtime_checkable
-class SessionMemory(Protocol):
-    """A memory that knows what was worked on lately, and how sessions ended."""
+class NotesMemory(MemoryStore, Protocol):
+    """A store with the capability "notes": it keeps values by key that no search finds."""
+
+    async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
+        """The notes in a book; those with these keys, if given."""
+        ...
+
+    async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
+        """Write notes, which are JSON values, into a book; those that are None are removed."""
+        ...
+
+
+class SessionMemory(MemoryStore, Protocol):
+    """A store with the capability "sessions": it knows what was worked on lately, and how sessions ended."""
 
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> Sequence[MemoryResult]:
         """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
@@ -197,44 +295,160 @@ class SessionMemory(Protocol):
         ...
 
 
-@runtime_checkable
-class SearchesAnswers(Protocol):
-    """A memory that can look for what answers a need, in the light of what was said around it."""
+class ShelvedMemory(MemoryStore, Protocol):
+    """A store with the capability "shelves": it has others beside it, for what a project has learned."""
 
-    async def search_answers(
-        self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
-    ) -> Sequence[MemoryResult]:
-        """What most likely holds the answer; no bar is applied.
-
-        `around` are texts with how much each counts: 1 as much as the need itself.
-        """
+    def beside(self, name: str) -> MemoryStore:
+        """The memory of that name in the same place and namespace, with the same capabilities; none sees another."""
         ...
 
 
-@runtime_checkable
-class SearchesWords(Protocol):
-    """A memory that can do without a vector of the query, should that fail."""
+class VectorMemory(MemoryStore, Protocol):
+    """A store with the capability "vectors": it gives the vectors that its embedder makes."""
+
+    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text."""
+        ...
+
+
+class WordMemory(MemoryStore, Protocol):
+    """A store with the capability "words": it can search without a vector of the query, should embedding fail."""
 
     async def search_by_words(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
         """What has the query's words, or their kin; no bar is applied."""
         ...
 
 
-@runtime_checkable
-class Shelves(Protocol):
-    """A memory with others beside it, for what a project has learned: each like it, and none seeing the others."""
+class FullMemory(
+    AnswerMemory,
+    BatchMemory,
+    DeletionMemory,
+    FilterMemory,
+    JointMemory,
+    LookupMemory,
+    NamespacedMemory,
+    NotesMemory,
+    SessionMemory,
+    ShelvedMemory,
+    VectorMemory,
+    WordMemory,
+    Protocol,
+):
+    """A store with every method; `memory.adapter.full_memory` makes one of any store."""
 
-    def beside(self, name: str) -> Shelves:
+    def beside(self, name: str) -> FullMemory:
         """The memory of that name in the same place and namespace."""
         ...
 
-    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
-        """What serves the query best; no bar is applied."""
-        ...
 
-    async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> Sequence[MemoryResult]:
-        """The same of what has these metadata."""
-        ...
+_PROTOCOLS: Mapping[Capability, type] = {
+    "answers": AnswerMemory,
+    "batches": BatchMemory,
+    "deletion": DeletionMemory,
+    "filters": FilterMemory,
+    "joint_search": JointMemory,
+    "lookup": LookupMemory,
+    "namespaces": NamespacedMemory,
+    "notes": NotesMemory,
+    "sessions": SessionMemory,
+    "shelves": ShelvedMemory,
+    "vectors": VectorMemory,
+    "words": WordMemory,
+}
+
+CAPABILITIES: frozenset[Capability] = frozenset(_PROTOCOLS)
+"""All that a store may declare."""
+
+
+@overload
+def supports(memory: object, capability: Literal["answers"]) -> TypeGuard[AnswerMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["batches"]) -> TypeGuard[BatchMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["deletion"]) -> TypeGuard[DeletionMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["filters"]) -> TypeGuard[FilterMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["joint_search"]) -> TypeGuard[JointMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["lookup"]) -> TypeGuard[LookupMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["namespaces"]) -> TypeGuard[NamespacedMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["notes"]) -> TypeGuard[NotesMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["sessions"]) -> TypeGuard[SessionMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["shelves"]) -> TypeGuard[ShelvedMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["vectors"]) -> TypeGuard[VectorMemory]: ...
+@overload
+def supports(memory: object, capability: Literal["words"]) -> TypeGuard[WordMemory]: ...
+@overload
+def supports(memory: object, capability: Capability) -> bool: ...
+
+
+def supports(memory: object, capability: Capability) -> bool:
+    """Whether the store declares the capability."""
+    return capability in getattr(memory, "capabilities", ())
+
+
+def methods_of(capability: Capability) -> tuple[str, ...]:
+    """What a store must have to declare the capability."""
+    return _members(_PROTOCOLS[capability])
+
+
+def missing(memory: object, user: str, *capabilities: Capability) -> ConfigError:
+    """The error that says which of these capabilities the store would have to declare for its user, and how."""
+    wanted = [f"{each!r} ({', '.join(methods_of(each))})" for each in capabilities if not supports(memory, each)]
+    declared = ", ".join(sorted(map(repr, getattr(memory, "capabilities", ())))) or "none"
+    return ConfigError(
+        f"{user} needs a memory with {_plural('capability', wanted)} {' and '.join(wanted)}, and "
+        f"{type(memory).__name__} declares {declared}: add the methods and name them in its `capabilities`, or use "
+        "ChromaMemory, PostgresMemory or StoreMemory"
+    )
+
+
+def require(memory: object, user: str, *capabilities: Capability) -> None:
+    """Raise `ConfigError` if the store does not declare all of these."""
+    if not all(supports(memory, each) for each in capabilities):
+        raise missing(memory, user, *capabilities)
+
+
+def checked_memory(memory: object) -> MemoryStore:
+    """The store; raises `ConfigError` where it lacks a method of the core, or of a capability that it declares."""
+    if not isinstance(memory, MemoryStore):
+        raise ConfigError(
+            f"memory must be a MemoryStore, such as ChromaMemory('folder'), got {memory!r}, which has no "
+            f"{', '.join(_absent(memory, MemoryStore))}"
+        )
+    for problem in capability_problems(memory):
+        raise ConfigError(problem)
+    return memory
+
+
+def capability_problems(memory: object) -> Iterator[str]:
+    """What is wrong with the capabilities that a store declares, a sentence each."""
+    name = type(memory).__name__
+    declared: Any = getattr(memory, "capabilities", frozenset())
+    if isinstance(declared, str) or not CAPABILITIES.issuperset(declared):
+        yield f"capabilities of {name} must be a frozenset of some of {sorted(CAPABILITIES)}, got {declared!r}"
+        return
+    for capability in sorted(declared):
+        if absent := _absent(memory, _PROTOCOLS[capability]):
+            yield f"{name} declares the capability {capability!r}, and has no {', '.join(absent)}"
+
+
+def _absent(memory: object, protocol: type) -> list[str]:
+    return [name for name in _members(protocol) if not hasattr(memory, name)]
+
+
+def _members(protocol: type) -> tuple[str, ...]:
+    return tuple(name for name in vars(protocol) if not name.startswith("_"))
+
+
+def _plural(noun: str, things: Sequence[object]) -> str:
+    return f"the {noun}" if len(things) == 1 else f"the {noun[:-1]}ies"
 
 
 @runtime_checkable

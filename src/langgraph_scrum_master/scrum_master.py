@@ -24,6 +24,7 @@ from langgraph_scrum_master.protocols import (
     Recorder,
     Source,
     TokenCounter,
+    checked_memory,
 )
 from langgraph_scrum_master.team.detect import DETECTORS
 from langgraph_scrum_master.team.observe import Watcher
@@ -86,10 +87,8 @@ class ScrumMaster:
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
-        if memory is not None and not isinstance(memory, MemoryStore):
-            raise ConfigError(
-                f"memory must keep the MemoryStore protocol, such as ChromaMemory('folder'), got {memory!r}"
-            )
+        if memory is not None:
+            checked_memory(memory)
         sources = tuple(sources)
         for given in sources:
             _refuse_unless_source(given)

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory import MemoryResult
-from langgraph_scrum_master.memory.database_memory import StoredMemory
+from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.sqlite import SqliteDatabase
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
 from langgraph_scrum_master.memory.vectors import BLOCK, COMPARED_EXACTLY, VectorBlock, VectorCache, VectorIndex
@@ -193,14 +193,14 @@ def texts(count: int, seed: int = 1) -> list[tuple[str, str, dict[str, Any]]]:
     return [(f"k{i}", f"Number {i}: {' '.join(random.choice(WORDS, 9))}.", {}) for i in range(count)]
 
 
-def opened(folder: Path, most_bytes: int) -> StoredMemory:
+def opened(folder: Path, most_bytes: int) -> DatabaseMemory:
     """The memory in a folder, in a process that holds no more bytes of vectors."""
     file = folder / "memory.sqlite3"
     database = SqliteDatabase(file, "normal", cache=VectorCache(most_bytes))
-    return StoredMemory(StoreBackend(RecordStore(str(folder), lambda: database, file=file), "default"))
+    return DatabaseMemory(StoreBackend(RecordStore(str(folder), lambda: database, file=file), "default"))
 
 
-def cache_of(memory: StoredMemory) -> VectorCache:
+def cache_of(memory: DatabaseMemory) -> VectorCache:
     kept: Any = memory
     cache: VectorCache = kept._backend.store.database._cache
     return cache
@@ -238,7 +238,7 @@ class Scattered:
 async def test_however_many_shelves_are_searched_no_more_is_held_than_may_be(tmp_path: Path) -> None:
     file = tmp_path / "memory.sqlite3"
     database = SqliteDatabase(file, "normal", cache=VectorCache(60_000))
-    memory = StoredMemory(StoreBackend(RecordStore("here", lambda: database, file=file), "a", embedder=Scattered()))
+    memory = DatabaseMemory(StoreBackend(RecordStore("here", lambda: database, file=file), "a", embedder=Scattered()))
 
     for number in range(6):
         await memory.beside(str(number)).store_many(texts(50, seed=number))
@@ -269,7 +269,7 @@ PARAPHRASE = "doctors look at sick people"
 """Shares no word with any text: vectors alone find it."""
 
 
-async def fill(memory: StoredMemory) -> None:
+async def fill(memory: DatabaseMemory) -> None:
     """131 records, 128 of which are in blocks."""
     alike = texts(130)
     stored = [*alike[:60], ("right", RARE, {}), *alike[60:]]
@@ -277,7 +277,7 @@ async def fill(memory: StoredMemory) -> None:
         await memory.store_many(stored[start : start + 16])
 
 
-async def same_answers(*memories: StoredMemory) -> bool:
+async def same_answers(*memories: DatabaseMemory) -> bool:
     """Whether the memories agree on what is nearest, also with a query that only vectors find something for."""
     for query in (PARAPHRASE, QUERY, "Number 77"):
         every = [found(await memory.search_similar(query, k=150)) for memory in memories]
@@ -325,7 +325,7 @@ async def test_blocks_that_are_made_again_are_read_again(tmp_path: Path, most_by
         assert answers[0] == pytest.approx(answers[2], abs=1e-3)
 
 
-def nearest_in(memory: StoredMemory, vector: Array, limit: int) -> list[tuple[int, float]]:
+def nearest_in(memory: DatabaseMemory, vector: Array, limit: int) -> list[tuple[int, float]]:
     kept: Any = memory
     return [(number, round(cosine, 4)) for number, cosine in kept._backend.current().nearest("memory", vector, limit)]
 

@@ -47,6 +47,8 @@ async def store() -> StoreMemory:
 class Plain:
     """A memory of somebody else's, which can only be asked with a text."""
 
+    capabilities: frozenset[str] = frozenset()
+
     def __init__(self, memory: ChromaMemory) -> None:
         self._memory = memory
         self.queries: list[str] = []
@@ -56,8 +58,6 @@ class Plain:
         return await self._memory.search_similar(query, k)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "search_answers":
-            raise AttributeError(name)
         return getattr(self._memory, name)
 
 

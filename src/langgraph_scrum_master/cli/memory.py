@@ -21,7 +21,7 @@ from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.model import instant
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.database_memory import StoredMemory
+    from langgraph_scrum_master.memory.database_memory import DatabaseMemory
     from langgraph_scrum_master.memory.maintenance import MemoryCheck
     from langgraph_scrum_master.memory.records import Record
 
@@ -236,7 +236,7 @@ def wanted(query: str) -> str:
     return query
 
 
-def opened(place: str, namespace: str, embedder: str, new: bool = False) -> StoredMemory:
+def opened(place: str, namespace: str, embedder: str, new: bool = False) -> DatabaseMemory:
     """The memory in a folder or a PostgreSQL database; a folder without one is an error, unless it may be made."""
     if place.startswith(("postgresql://", "postgres://")):
         from langgraph_scrum_master.memory.postgres import PostgresMemory

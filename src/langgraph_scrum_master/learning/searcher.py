@@ -22,8 +22,9 @@ from langgraph_scrum_master.learning.records import (
     readable,
     refuse_bad,
 )
-from langgraph_scrum_master.memory.record_memory import RecordMemory
+from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import MemoryResult
+from langgraph_scrum_master.protocols import FullMemory, MemoryStore, require
 from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
@@ -44,10 +45,10 @@ _SHELVES = {
 class Searcher:
     """Asks a memory, and the shelves beside it for code, commits, experiences and values."""
 
-    def __init__(self, memory: RecordMemory) -> None:
-        self._memory = memory
+    def __init__(self, memory: MemoryStore) -> None:
+        self._memory = full_memory(memory, "Searcher")
 
-    def shelf(self, name: str) -> RecordMemory:
+    def shelf(self, name: str) -> FullMemory:
         """The memory beside that holds what is named so."""
         return self._memory.beside(name)
 
@@ -56,7 +57,7 @@ class Searcher:
     ) -> AbstractAsyncContextManager[None]:
         """Ask for all that is named at once; while that is open, each search for the query has its answer."""
         shelves = [_SHELVES[name] for name in names]
-        return self._memory.asked_before(query, shelves, limit, patience)
+        return self._memory.joint_search(query, shelves, limit, patience)
 
     async def search_memories(
         self, query: str, limit: int = 20, category: MemoryCategory | str | None = None
@@ -65,8 +66,8 @@ class Searcher:
         refuse_bad(query, limit=limit)
         if category is not None:
             wanted = {"category": one_of("category", category, MemoryCategory)}
-            return await self._memory.search_where(query, wanted, k=limit)
-        return await self._memory.search_quickly(query, k=limit)
+            return list(await self._memory.search_where(query, wanted, k=limit))
+        return list(await self._memory.search_quickly(query, k=limit))
 
     async def search_code(self, query: str, limit: int = 20) -> list[_Found[CodeUnit]]:
         """Units of code."""
@@ -103,6 +104,7 @@ class Searcher:
 
     async def keep_experience(self, *experiences: Experience) -> None:
         """Keep experiences on all axes on which they have something to say; keeping one again replaces it."""
+        require(self._memory, "keep_experience", "shelves", "deletion")
         for axis in AXES:
             shelf, kept = self.shelf(experiences_on(axis)), [each.kept(axis) for each in experiences]
             silent = [each.id for each, memory in zip(experiences, kept, strict=True) if memory is None]

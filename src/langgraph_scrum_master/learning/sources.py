@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from langgraph_scrum_master.learning.records import ContextItem, Shown, experiences_on, readable
 from langgraph_scrum_master.learning.render import SHOWN
+from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
-from langgraph_scrum_master.protocols import MemoryStore, Opens, Shelves, Source, State
+from langgraph_scrum_master.protocols import FullMemory, MemoryStore, Opens, Source, State, supports
 from langgraph_scrum_master.rank.relevance import raised
 from langgraph_scrum_master.retrieval.sources.memory import answers_in
 
@@ -29,7 +30,7 @@ class ShelfSource:
     """What one shelf holds."""
 
     name: str
-    shelf: Shelves
+    shelf: FullMemory
     shown: Shown
 
     async def open(self) -> None:
@@ -45,7 +46,7 @@ class ShelfSource:
 class ExperiencesSource:
     """What was tried, and for work that a gate turned back what went wrong before in its domain."""
 
-    memory: Shelves
+    memory: FullMemory
     shown: Shown
     warned: Shown
     name: str = "experiences"
@@ -62,7 +63,7 @@ class ExperiencesSource:
         told = {warning.key for warning in warnings}
         return [*warnings, *_contexts(query, self.shown, [found[key] for key in found if key not in told])]
 
-    def _on(self, axis: str) -> Shelves:
+    def _on(self, axis: str) -> FullMemory:
         return self.memory.beside(experiences_on(axis))
 
     async def _warnings(self, query: Query, found: Mapping[str, MemoryResult]) -> list[RetrievedContext]:
@@ -86,13 +87,15 @@ _SHELVES = ("code", "commits", "values")
 
 
 def learned_sources(memory: MemoryStore) -> dict[str, Source]:
-    """The sources beside the memory by their names; none if it has no shelves."""
-    if not isinstance(memory, Shelves):
+    """The sources beside the memory by their names: none without shelves, no experiences without filters."""
+    if not supports(memory, "shelves"):
         return {}
+    full = full_memory(memory, "a source of what was learned")
     found: dict[str, Source] = {
-        name: ShelfSource(name=name, shelf=memory.beside(name), shown=SHOWN[name]) for name in _SHELVES
+        name: ShelfSource(name=name, shelf=full.beside(name), shown=SHOWN[name]) for name in _SHELVES
     }
-    found["experiences"] = ExperiencesSource(memory=memory, shown=SHOWN["experiences"], warned=SHOWN["premortem"])
+    if supports(memory, "filters"):
+        found["experiences"] = ExperiencesSource(memory=full, shown=SHOWN["experiences"], warned=SHOWN["premortem"])
     return found
 
 
@@ -120,6 +123,6 @@ def _context(query: Query, item: ContextItem, result: MemoryResult, more: float)
 _MARKUP = re.compile(r"[*`]")
 
 
-async def _opened(shelf: Shelves) -> None:
+async def _opened(shelf: FullMemory) -> None:
     if isinstance(shelf, Opens):
         await shelf.open()

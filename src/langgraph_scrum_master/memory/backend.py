@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph_scrum_master.memory.records import DecisionFilter, Kind, Ranked, Record
+from langgraph_scrum_master.protocols import CAPABILITIES, Capability
 
 _EVERY = 10_000
 """How many records are ranked where a filter may leave few of them."""
@@ -18,6 +19,8 @@ class Backend(ABC):
     Calls may block, and come from several threads. What fails may raise anything.
     """
 
+    capabilities: frozenset[Capability] = CAPABILITIES - {"words"}
+    """What a memory over it declares."""
     tenant: str
     shelf: str
     """Empty for the memory itself."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.memory.backend import Backend
-from langgraph_scrum_master.memory.database_memory import StoredMemory
+from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.folder import FILE, is_earlier, is_memory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
@@ -29,7 +29,7 @@ _Durability = Literal["full", "normal"]
 _numbered = count(1)
 
 
-class ChromaMemory(StoredMemory):
+class ChromaMemory(DatabaseMemory):
     """A `MemoryStore` in a folder, in this process, or in a Chroma server.
 
     - `ChromaMemory("folder")` keeps everything in one SQLite file. Several processes may use the folder at once.

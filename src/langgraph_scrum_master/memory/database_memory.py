@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.maintenance import MemoryCheck, ShelfStatistics
 
 
-class StoredMemory(RecordMemory):
+class DatabaseMemory(RecordMemory):
     """A memory whose records are in a database of this package's own."""
 
     async def shelves(self) -> list[str]:

@@ -13,7 +13,7 @@ from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import storable
 from langgraph_scrum_master.errors import ConfigError, StoreError, how_to_get
 from langgraph_scrum_master.memory.database import Database, Entry, Kept, ShelfRow, Statements
-from langgraph_scrum_master.memory.database_memory import StoredMemory
+from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
@@ -81,7 +81,7 @@ INSERT INTO {POSTGRES_SCHEMA}.about VALUES ({VERSION});
 """
 
 
-class PostgresMemory(StoredMemory):
+class PostgresMemory(DatabaseMemory):
     """A `MemoryStore` in PostgreSQL with pgvector, in a schema of its own, for any number of processes and machines.
 
     `conninfo` is a `postgresql://` URL, or what `psycopg.connect` takes. The tables are made when it is first used.

@@ -32,6 +32,7 @@ from langgraph_scrum_master.memory.records import (
     why,
 )
 from langgraph_scrum_master.model import digest, instant, utc_now
+from langgraph_scrum_master.protocols import Capability
 from langgraph_scrum_master.rank.match import Match
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ _BATCH = 1_000
 _Progress: TypeAlias = Callable[[int], None]
 """Is called with how many records are stored so far."""
 
-_asked_before: ContextVar[Mapping[tuple[RecordMemory, str, int], list[MemoryResult]]] = ContextVar("asked_before")
+_joint_results: ContextVar[Mapping[tuple[RecordMemory, str, int], list[MemoryResult]]] = ContextVar("joint_results")
 
 
 class RecordMemory:
@@ -70,6 +71,11 @@ class RecordMemory:
 
     def __hash__(self) -> int:
         return hash(self._identity)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What it can do beside the methods of `MemoryStore`."""
+        return self._backend.capabilities
 
     @property
     def namespace(self) -> str:
@@ -174,13 +180,13 @@ class RecordMemory:
 
     async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
         """The same where many shelves are searched at once: few more are ranked than are wanted."""
-        known = _asked_before.get({}).get((self, query, k))
+        known = _joint_results.get({}).get((self, query, k))
         if known is not None:
             return list(known)
         return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, _FEW), k)]
 
     @asynccontextmanager
-    async def asked_before(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
+    async def joint_search(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
         """Search shelves all at once; as long as this is open, `search_quickly` has their answers.
 
         They are weighed as one corpus. Where they cannot be searched so, each answers for itself; raises
@@ -199,11 +205,11 @@ class RecordMemory:
             )
             for shelf, found in zip(shelves, await asyncio.wait_for(asked, patience) or (), strict=False):
                 known[shelf, query, k] = [result_of(*ranked) for ranked in found]
-        token = _asked_before.set(known)
+        token = _joint_results.set(known)
         try:
             yield
         finally:
-            _asked_before.reset(token)
+            _joint_results.reset(token)
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
         """The memories that serve the query best, of those whose metadata have all of these values."""

@@ -13,7 +13,7 @@ from langgraph_scrum_master.errors import ConfigError, StoreError
 from langgraph_scrum_master.memory.backend import Backend
 from langgraph_scrum_master.memory.records import SEARCHED, DecisionFilter, Kind, Ranked, Record, embedded
 from langgraph_scrum_master.model import instant
-from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.protocols import CAPABILITIES, Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
 
 if TYPE_CHECKING:
@@ -95,6 +95,8 @@ class RecordStore:
 
 class StoreBackend(Backend):
     """One shelf of one tenant in a record store."""
+
+    capabilities = CAPABILITIES
 
     def __init__(
         self,

@@ -39,7 +39,7 @@ from langgraph_scrum_master.prompts.sections import (
     allocate,
 )
 from langgraph_scrum_master.prompts.similar import SimilarSource
-from langgraph_scrum_master.protocols import Clock, MemoryStore, SessionMemory, Source, TokenCounter
+from langgraph_scrum_master.protocols import Clock, MemoryStore, Source, TokenCounter, checked_memory, missing, supports
 from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve
@@ -88,18 +88,14 @@ class InjectionPipeline:
         count_tokens: TokenCounter = estimate_tokens,
         recorder: PromptRecorder | None = None,
     ) -> None:
-        if not isinstance(memory, MemoryStore):
-            raise ConfigError(
-                f"memory must keep the MemoryStore protocol, such as ChromaMemory('folder'), got {memory!r}"
-            )
         if not 0 <= min_relevance_score <= 1:
             raise ConfigError(f"min_relevance_score must be a number from 0 to 1, got {min_relevance_score!r}")
         if not isinstance(zone, tzinfo):
             raise ConfigError(f"zone must be a tzinfo, such as ZoneInfo('Europe/Berlin'), got {zone!r}")
         if not deadline > 0:
             raise ConfigError(f"deadline must be a number of seconds above 0, got {deadline!r}")
-        self._memory = memory
-        self._sessions = memory if isinstance(memory, SessionMemory) else None
+        self._memory = checked_memory(memory)
+        self._sessions = memory if supports(memory, "sessions") else None
         self._sources = tuple(sources)
         self._summary = session_summary
         self._bar = min_relevance_score
@@ -160,7 +156,7 @@ class InjectionPipeline:
     async def aend_session(self, session_id: str, summary: str) -> None:
         """Keep what the session came to: the next one is told of it."""
         if self._sessions is None:
-            raise InjectionError(f"{self._memory!r} keeps no sessions: give `session_summary` instead")
+            raise missing(self._memory, "end_session", "sessions")
         await self._sessions.end_session(session_id, summary, datetime.fromtimestamp(self._clock(), UTC).isoformat())
 
     async def _found(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:

@@ -14,9 +14,9 @@ from langgraph.types import interrupt
 from langgraph_scrum_master._internal.logs import cleaned, logger, redacting
 from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.errors import ConfigError, StoreError
+from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.model import InjectionResult
-from langgraph_scrum_master.protocols import MemoryStore, Namespaced
+from langgraph_scrum_master.protocols import MemoryStore, missing, supports
 from langgraph_scrum_master.team.history import unread, waiting
 from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output, seen_gap
 from langgraph_scrum_master.team.reader import ANYBODY, Reader
@@ -162,13 +162,10 @@ class _Run:
 
 def opened_for(memory: MemoryStore, namespace: str) -> MemoryStore:
     """The memory of this namespace in the same place; one that has no such thing is refused, never shared."""
-    if not isinstance(memory, Namespaced):
-        raise ConfigError(
-            f"the run's context names the namespace {namespace!r}, and {type(memory).__name__} has no for_namespace: "
-            "give it one, or leave the namespace out"
-        )
+    if not supports(memory, "namespaces"):
+        raise missing(memory, f"the namespace {namespace!r} of the run's context", "namespaces")
     opened = memory.for_namespace(namespace)
-    if not isinstance(opened, Namespaced) or opened.namespace != namespace:
+    if not supports(opened, "namespaces") or opened.namespace != namespace:
         raise StoreError(f"for_namespace({namespace!r}) gave {opened!r}, which is not that namespace's")
     return opened
 

@@ -10,4 +10,10 @@ from langgraph_scrum_master.testing.builders import (
     a_state as a_state,
 )
 from langgraph_scrum_master.testing.cases import SnapshotCase as SnapshotCase
+from langgraph_scrum_master.testing.conformance import MemoryConformance as MemoryConformance
+from langgraph_scrum_master.testing.plugs import (
+    DetectorConformance as DetectorConformance,
+    EmbedderConformance as EmbedderConformance,
+    SourceConformance as SourceConformance,
+)
 from langgraph_scrum_master.testing.scripted import ScriptedChatModel as ScriptedChatModel

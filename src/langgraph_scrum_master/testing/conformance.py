@@ -1,4 +1,4 @@
-"""What every `MemoryStore` must keep, as tests to run against one of yours. Needs pytest.
+"""What every `MemoryStore` must keep, and what each capability adds, as tests to run against a store. Needs pytest.
 
 Subclass it in a test file, and say how your store is opened:
 
@@ -16,13 +16,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 from langgraph_scrum_master.errors import StoreError
-from langgraph_scrum_master.memory.records import CodePattern, Decision, DecisionFilter
-from langgraph_scrum_master.protocols import MemoryStore, SessionMemory
+from langgraph_scrum_master.memory.records import CodePattern, Decision, DecisionFilter, Memory
+from langgraph_scrum_master.protocols import Capability, JointMemory, MemoryStore, capability_problems, supports
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -41,7 +41,7 @@ COLOUR = "The landing page has a teal header."
 
 
 class MemoryConformance:
-    """One test for each rule of `MemoryStore`. What a store does not offer, such as forgetting, is skipped."""
+    """One test for each rule of `MemoryStore`, and of each capability; those not declared are skipped."""
 
     many = 10_000
     """Records of the test with many."""
@@ -70,6 +70,11 @@ class MemoryConformance:
 
     def test_it_keeps_the_protocol(self) -> None:
         assert isinstance(self.open("a"), MemoryStore)
+
+    def test_it_has_the_methods_of_what_it_declares(self) -> None:
+        problems = list(capability_problems(self.open("a")))
+
+        assert not problems, "; ".join(problems)
 
     def test_an_empty_store_gives_nothing(self) -> None:
         memory = self.open("a")
@@ -196,8 +201,8 @@ class MemoryConformance:
 
     def test_what_is_forgotten_is_found_no_more_and_can_be_told_again(self) -> None:
         memory, other = self._filled("a"), self._filled("b")
-        if not isinstance(memory, Forgets):
-            pytest.skip("the store cannot forget")
+        if not supports(memory, "deletion"):
+            _skip(memory, "deletion")
         decision = self.run(memory.store_decision(Decision(agent_type="dev", context="Redis.")))
 
         self.run(memory.forget("queue", decision, "was never there"))
@@ -211,8 +216,8 @@ class MemoryConformance:
 
     def test_sessions_and_what_is_recent_are_known(self) -> None:
         memory = self.open("a")
-        if not isinstance(memory, SessionMemory):
-            pytest.skip("the store knows no sessions")
+        if not supports(memory, "sessions"):
+            _skip(memory, "sessions")
         hours = {"old": "08", "older": "07", "new": "11"}
         for key, hour in hours.items():
             self.run(
@@ -229,7 +234,7 @@ class MemoryConformance:
         last = self.run(memory.last_session())
 
         two = self.open("another")
-        assert isinstance(two, SessionMemory)
+        assert supports(two, "sessions")
         assert not self.run(two.recent("note", "older", "2026-03-02T10:00:00Z"))
         assert self.run(two.last_session()) is None
         assert len(self.run(memory.recent("note", "older", "2026-03-02T00:00:00Z", k=1))) == 1
@@ -240,8 +245,8 @@ class MemoryConformance:
 
     def test_of_texts_without_a_time_the_last_written_are_the_newest(self) -> None:
         memory = self.open("a")
-        if not isinstance(memory, SessionMemory):
-            pytest.skip("the store knows no sessions")
+        if not supports(memory, "sessions"):
+            _skip(memory, "sessions")
         self.run(
             _stored(memory, [(f"n{i}", f"Note number {i} of the session.", {"session": "s"}) for i in range(1200)])
         )
@@ -249,6 +254,141 @@ class MemoryConformance:
         newest = self.run(memory.recent("note", "s", "2026-03-02T10:00:00Z", k=3))
 
         assert [result.key for result in newest] == ["n1199", "n1198", "n1197"]
+
+    def test_a_namespace_is_opened_beside_and_sees_its_own_alone(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "namespaces"):
+            _skip(memory, "namespaces")
+        name = f"{memory.namespace}/other ü"
+
+        other, again = memory.for_namespace(name), memory.for_namespace(name)
+        self.run(other.store_embedding("mascot", "The mascot is a badger.", {}))
+
+        assert supports(other, "namespaces")
+        assert other.namespace == name
+        assert [result.key for result in self.run(again.search_similar("Which mascot?", k=9))] == ["mascot"]
+        assert "mascot" not in {result.key for result in self.run(memory.search_similar("Which mascot?", k=9))}
+        assert len(self.run(memory.for_namespace(memory.namespace).search_similar("queue header limit", k=9))) == 3
+
+    def test_shelves_see_neither_the_memory_nor_each_other(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "shelves"):
+            _skip(memory, "shelves")
+        self.run(memory.beside("code").store_embedding("mascot", "The mascot is a badger.", {}))
+
+        found = {
+            name: [result.key for result in self.run(memory.beside(name).search_similar("Which mascot?", k=9))]
+            for name in ("code", "commits")
+        }
+
+        assert found == {"code": ["mascot"], "commits": []}
+        assert "mascot" not in {result.key for result in self.run(memory.search_similar("Which mascot?", k=9))}
+        for capability in sorted(getattr(memory, "capabilities", ())):
+            assert supports(memory.beside("code"), capability), f"a shelf does not declare {capability!r}"
+
+    def test_answers_are_found_with_what_was_said_around(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "answers"):
+            _skip(memory, "answers")
+
+        found = self.run(memory.search_answers("To which queue do they go?", [("We build refunds.", 0.5)], k=2))
+
+        assert found[0].key == "queue"
+        assert len(found) <= 2
+        assert all(0 <= result.score <= 1 for result in found)
+        empty = self.open("b")
+        assert supports(empty, "answers")
+        assert not self.run(empty.search_answers("To which queue do they go?"))
+
+    def test_a_search_by_words_finds_what_has_them(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "words"):
+            _skip(memory, "words")
+
+        assert self.run(memory.search_by_words("queue of refunds", k=1))[0].key == "queue"
+
+    def test_a_search_with_metadata_finds_only_what_has_them(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "filters"):
+            _skip(memory, "filters")
+        for key, kind, team in (("one", "fact", "red"), ("two", "fact", "blue"), ("three", "error", "red")):
+            self.run(memory.store_embedding(key, f"The badger number {key}.", {"category": kind, "team": team}))
+
+        red = self.run(memory.search_where("badger", {"team": "red"}, k=9))
+        both = self.run(memory.search_where("badger", {"team": "red", "category": "fact"}, k=9))
+
+        assert {result.key for result in red} == {"one", "three"}
+        assert [result.key for result in both] == ["one"]
+        assert len(self.run(memory.search_where("badger", {"team": "red"}, k=1))) == 1
+        assert not self.run(memory.search_where("badger", {"team": "green"}))
+
+    def test_a_batch_is_stored_whole_and_replaces(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "batches"):
+            _skip(memory, "batches")
+
+        self.run(memory.store_many([("limit", _LIMIT.replace("100", "500"), {}), Memory(content=COLOUR, key="header")]))
+        self.run(memory.store_many([]))
+
+        found = {result.key: result.content for result in self.run(memory.search_similar("limit header queue", k=9))}
+        assert found == {"limit": _LIMIT.replace("100", "500"), "queue": QUEUE, "colour": COLOUR, "header": COLOUR}
+
+    def test_texts_are_read_by_their_keys_and_listed(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "lookup"):
+            _skip(memory, "lookup")
+
+        found = self.run(memory.get_many(["queue", "was never there"]))
+
+        assert {key: (result.content, result.metadata["title"]) for key, result in found.items()} == {
+            "queue": (QUEUE, "Queue")
+        }
+        assert {result.key for result in self.run(memory.every())} == {"limit", "queue", "colour"}
+        assert not self.run(memory.get_many([]))
+
+    def test_notes_are_kept_by_book_and_no_search_finds_them(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "notes"):
+            _skip(memory, "notes")
+        self.run(memory.save_notes("index", {"a.py": {"digest": "x", "keys": [1, None]}, "b ü.py": "mascot"}))
+        self.run(memory.save_notes("index", {"c.py": 3}))
+        self.run(memory.save_notes("other", {"a.py": "another"}))
+
+        some = self.run(memory.notes("index", ["a.py", "was never there"]))
+        self.run(memory.save_notes("index", {"a.py": None, "c.py": 4}))
+
+        assert some == {"a.py": {"digest": "x", "keys": [1, None]}}
+        assert self.run(memory.notes("index")) == {"b ü.py": "mascot", "c.py": 4}
+        assert self.run(memory.notes("other")) == {"a.py": "another"}
+        assert {result.key for result in self.run(memory.search_similar("mascot", k=9))} <= {"limit", "queue", "colour"}
+
+    def test_vectors_have_one_length_and_the_same_text_the_same_vector(self) -> None:
+        memory = self.open("a")
+        if not supports(memory, "vectors"):
+            _skip(memory, "vectors")
+
+        one, other, again = self.run(memory.embedded([QUEUE, COLOUR, QUEUE]))
+
+        assert one == again != other
+        assert len(one) == len(other)
+        assert all(abs(sum(number * number for number in vector) - 1) < 0.01 for vector in (one, other))
+
+    def test_a_joint_search_gives_what_each_shelf_would(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "joint_search"):
+            _skip(memory, "joint_search")
+        asked = "To which queue do refunds go?"
+        shelves: dict[str, JointMemory] = {"": memory}
+        if supports(memory, "shelves") and supports(shelf := memory.beside("code"), "joint_search"):
+            self.run(shelf.store_embedding("mascot", "The queue of the mascot is a burrow.", {}))
+            shelves["code"] = shelf
+
+        async def joint() -> list[str]:
+            async with shelves[""].joint_search(asked, list(shelves), 1, 60.0):
+                return [(await shelf.search_quickly(asked, k=1))[0].key for shelf in shelves.values()]
+
+        assert self.run(joint()) == ["queue", "mascot"][: len(shelves)]
+        assert self.run(shelves[""].search_quickly(asked, k=1))[0].key == "queue"
 
     def test_a_filter_finds_what_many_others_would_hide(self) -> None:
         memory = self.open("a")
@@ -279,7 +419,7 @@ class MemoryConformance:
 
         assert rewritten == [_LIMIT, _LIMIT]
         assert len(listed) == 1
-        if isinstance(one, Forgets) and isinstance(two, Forgets):
+        if supports(one, "deletion") and supports(two, "deletion"):
             self.run(one.store_embedding("mascot", "The mascot is a badger.", {}))
             self.run(two.forget("mascot"))
             assert "mascot" not in {result.key for result in self.run(one.search_similar("the mascot", k=9))}
@@ -376,7 +516,7 @@ class MemoryConformance:
 
     @property
     def _forgets(self) -> bool:
-        return isinstance(self.open("a"), Forgets)
+        return supports(self.open("a"), "deletion")
 
     def _filled(self, namespace: str) -> MemoryStore:
         memory = self.open(namespace)
@@ -396,13 +536,8 @@ async def lets_others_run(call: Callable[[], Awaitable[object]]) -> bool:
     return ticked > 2 or asyncio.get_running_loop().time() - started < _QUICK
 
 
-@runtime_checkable
-class Forgets(Protocol):
-    """A store that can let go of records."""
-
-    async def forget(self, *keys: str) -> None:
-        """Let go of records by their keys."""
-        ...
+def _skip(memory: MemoryStore, capability: Capability) -> NoReturn:
+    pytest.skip(f"{type(memory).__name__} does not declare the capability {capability!r}")
 
 
 def _write(opener: Opener, namespace: str, writer: int) -> None:
@@ -413,7 +548,7 @@ def _write(opener: Opener, namespace: str, writer: int) -> None:
         for i in range(20):
             key = f"{writer}-{i}"
             await memory.store_embedding(key, f"The zebra{writer}x{i} is striped.", {"writer": writer})
-            if i % 5 == 0 and isinstance(memory, Forgets):
+            if i % 5 == 0 and supports(memory, "deletion"):
                 await memory.forget(key)
 
     asyncio.run(write())
@@ -430,8 +565,8 @@ def _write_for_ever(opener: Opener, namespace: str, acknowledged: Connection) ->
     asyncio.run(write())
 
 
-async def _stored(memory: Any, rows: Rows) -> None:
-    if hasattr(memory, "store_many"):
+async def _stored(memory: MemoryStore, rows: Rows) -> None:
+    if supports(memory, "batches"):
         await memory.store_many(rows)
     else:
         for row in rows:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from langgraph_scrum_master._internal.threads import off_loop
@@ -16,13 +15,10 @@ from langgraph_scrum_master.dialogue.knowledge.documents import Document, Search
 from langgraph_scrum_master.dialogue.knowledge.rerank import reranked
 from langgraph_scrum_master.dialogue.model import ResolvedEntity, RetrievedChunks
 from langgraph_scrum_master.errors import ConfigError, StoreError
+from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import Memory
-from langgraph_scrum_master.protocols import Clock, Opens, Reranker, TokenCounter
+from langgraph_scrum_master.protocols import Clock, MemoryStore, Opens, Reranker, TokenCounter, require
 from langgraph_scrum_master.text.tokens import estimate_tokens
-
-if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.record_memory import RecordMemory
-
 
 DOCUMENTS = "documents"
 """The book in which it is noted how many pieces each document has."""
@@ -37,14 +33,15 @@ class KnowledgeBase:
 
     def __init__(
         self,
-        memory: RecordMemory,
+        memory: MemoryStore,
         *,
         config: RAGConfig | None = None,
         reranker: Reranker | None = None,
         clock: Clock = time.time,
         count_tokens: TokenCounter = estimate_tokens,
     ) -> None:
-        self._shelf = memory.beside("knowledge")
+        require(memory, "KnowledgeBase", "shelves", "notes", "deletion")
+        self._shelf = full_memory(memory, "KnowledgeBase").beside("knowledge")
         self._config = config or RAGConfig()
         self._reranker = reranker
         self._clock = clock

@@ -11,16 +11,17 @@ from pathlib import Path
 
 from langgraph_scrum_master.learning.indexers.files import (
     ChangedFile,
-    IndexedShelf,
     IndexProgress,
     IndexReport,
     index_files,
+    indexed_memory,
     numbered,
 )
 from langgraph_scrum_master.learning.indexers.grammars import GRAMMARS, LONGEST_SIGNATURE, parsed_units
 from langgraph_scrum_master.learning.records import CodeUnit
 from langgraph_scrum_master.memory.records import Memory
 from langgraph_scrum_master.model import digest
+from langgraph_scrum_master.protocols import MemoryStore
 
 SUFFIXES = (".py", *GRAMMARS)
 
@@ -29,19 +30,20 @@ _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
 async def index_code(
-    memory: IndexedShelf, root: str | Path, project: str = "", progress: IndexProgress | None = None
+    memory: MemoryStore, root: str | Path, project: str = "", progress: IndexProgress | None = None
 ) -> IndexReport:
     """Keep the units of a project's files in the memory's code; only what changed is written.
 
     Python is always read; JavaScript, TypeScript, Go, Rust and Java with the extra `code`, without which they are
     named among what was skipped.
     """
+    shelf = indexed_memory(memory, "index_code", "shelves").beside("code")
     folder = Path(root)
 
     def cut(source: ChangedFile) -> list[Memory]:
         return [unit.kept() for unit in code_units(source.path, source.text, project or folder.resolve().name)]
 
-    return await index_files(memory.beside("code"), folder, SUFFIXES, cut, "code", progress)
+    return await index_files(shelf, folder, SUFFIXES, cut, "code", progress)
 
 
 def code_units(path: str, text: str, project: str = "") -> list[CodeUnit]:

@@ -11,12 +11,13 @@ from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.learning.indexers.files import (
     INDEX,
-    IndexedShelf,
     IndexProgress,
     IndexReport,
+    indexed_memory,
     store_changed,
 )
 from langgraph_scrum_master.learning.records import Commit
+from langgraph_scrum_master.protocols import FullMemory, MemoryStore
 
 _BATCH = 500
 """Commits that are kept at once; after each, progress is told, and the indexing may be interrupted."""
@@ -44,9 +45,9 @@ class History(NamedTuple):
     """Whether the clone has only a part of it."""
 
 
-async def index_commits(memory: IndexedShelf, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
+async def index_commits(memory: MemoryStore, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
     """Keep the commits of a repository in the memory's commits, but for merges; only what is new is read."""
-    shelf = memory.beside("commits")
+    shelf = indexed_memory(memory, "index_commits", "shelves").beside("commits")
     facts = (await shelf.notes(INDEX, [_HEAD])).get(_HEAD, {})
     last, kept = str(facts.get("sha", "")), int(facts.get("count", 0))
     history = await off_loop(history_since, Path(root), last, bool(facts.get("shallow")))
@@ -71,7 +72,7 @@ async def index_commits(memory: IndexedShelf, root: str | Path, progress: IndexP
     return IndexReport(written=written, removed=len(gone), unchanged=kept)
 
 
-async def _strangers(shelf: IndexedShelf, commits: Sequence[Commit]) -> list[str]:
+async def _strangers(shelf: FullMemory, commits: Sequence[Commit]) -> list[str]:
     """What is kept of a history that was written anew elsewhere; nothing if it is another project's."""
     kept, there = {result.key for result in await shelf.every()}, {commit.sha for commit in commits}
     return sorted(kept - there) if kept & there else []

@@ -9,13 +9,14 @@ from typing import Any
 
 from langgraph_scrum_master.learning.indexers.files import (
     ChangedFile,
-    IndexedShelf,
     IndexProgress,
     IndexReport,
     index_files,
+    indexed_memory,
     numbered,
 )
 from langgraph_scrum_master.memory.records import Memory
+from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.text.adr import FRONT_MATTER, Adr, parse_adr
 from langgraph_scrum_master.text.sections import sections_of
 
@@ -32,9 +33,11 @@ _LIST = re.compile(r"(?:^|/)(?:[\w-]*requirements|constraints|CMakeLists|robots)
 """Texts for machines."""
 
 
-async def index_documents(memory: IndexedShelf, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
+async def index_documents(memory: MemoryStore, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
     """Keep the sections of a project's documents among its memories; only what changed is written."""
-    return await index_files(memory, Path(root), _SUFFIXES, _cut, "documents", progress)
+    return await index_files(
+        indexed_memory(memory, "index_documents"), Path(root), _SUFFIXES, _cut, "documents", progress
+    )
 
 
 def _cut(source: ChangedFile) -> list[Memory]:

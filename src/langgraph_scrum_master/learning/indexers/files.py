@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from langgraph_scrum_master._internal.git import git
 from langgraph_scrum_master._internal.serialisation import Plain, json_shapes
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import Memory, MemoryResult
+from langgraph_scrum_master.protocols import Capability, FullMemory, MemoryStore, require
 
 _LARGEST = 1_000_000
 """Bytes of a file that is looked at."""
@@ -28,40 +30,10 @@ IndexProgress: TypeAlias = Callable[[int, int], None]
 """Is told how many of how many are done."""
 
 
-class IndexedShelf(Protocol):
-    """What an indexer needs of a memory."""
-
-    async def store_many(self, rows: Iterable[Memory]) -> None:
-        """Keep texts; one with the same key is replaced."""
-        ...
-
-    async def forget(self, *keys: str) -> None:
-        """Let go of texts by their keys."""
-        ...
-
-    async def get_many(self, keys: Sequence[str]) -> Mapping[str, MemoryResult]:
-        """The texts that are kept under these keys."""
-        ...
-
-    async def every(self) -> Sequence[MemoryResult]:
-        """All texts that are kept."""
-        ...
-
-    async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
-        """A unit vector for each text."""
-        ...
-
-    async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
-        """Notes beside the texts, which no search finds."""
-        ...
-
-    async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
-        """Write notes; those that are None are removed."""
-        ...
-
-    def beside(self, name: str) -> IndexedShelf:
-        """A memory of its own in the same place."""
-        ...
+def indexed_memory(memory: MemoryStore, user: str, *more: Capability) -> FullMemory:
+    """The memory that an indexer fills; raises `ConfigError` if it lacks what indexers need."""
+    require(memory, user, "lookup", "deletion", "notes", *more)
+    return full_memory(memory, user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +99,7 @@ def _own(folder: str) -> bool:
 
 
 async def index_files(
-    shelf: IndexedShelf, root: Path, suffixes: Sequence[str], cut: Cut, name: str, progress: IndexProgress | None = None
+    shelf: FullMemory, root: Path, suffixes: Sequence[str], cut: Cut, name: str, progress: IndexProgress | None = None
 ) -> IndexReport:
     """Store what `cut` makes of the files, of changed ones only, and remove what is gone.
 
@@ -197,7 +169,7 @@ def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut)
 
 
 async def _settled(
-    shelf: IndexedShelf, book: str, files: Sequence[_File], notes: Mapping[str, Mapping[str, Any]]
+    shelf: FullMemory, book: str, files: Sequence[_File], notes: Mapping[str, Mapping[str, Any]]
 ) -> tuple[int, int]:
     """Keep what the files hold instead of what they held; gives how many are new or changed, and gone."""
     held = {path: set(noted["keys"]) for path, noted in notes.items()}
@@ -216,7 +188,7 @@ async def _settled(
     return written, len(gone)
 
 
-async def store_changed(shelf: IndexedShelf, rows: Sequence[Memory]) -> int:
+async def store_changed(shelf: FullMemory, rows: Sequence[Memory]) -> int:
     """Keep these, if they are not kept just so already; gives how many are new or changed."""
     before = await shelf.get_many([memory.key for memory in rows])
     changed = [memory for memory in rows if _differs(memory, before.get(memory.key))]

@@ -16,14 +16,14 @@ from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.learning.indexers.files import (
     INDEX,
-    IndexedShelf,
     IndexProgress,
     IndexReport,
+    indexed_memory,
     store_changed,
 )
 from langgraph_scrum_master.learning.records import AXES, Axis, Experience, Value, experiences_on, readable
 from langgraph_scrum_master.model import digest
-from langgraph_scrum_master.protocols import ChatModel
+from langgraph_scrum_master.protocols import ChatModel, FullMemory, MemoryStore
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.query import unit_rows
 from langgraph_scrum_master.text.sanitize import as_data
@@ -76,14 +76,15 @@ class Cluster(NamedTuple):
 
 
 async def index_values(
-    memory: IndexedShelf, model: ChatModel | None = None, progress: IndexProgress | None = None
+    memory: MemoryStore, model: ChatModel | None = None, progress: IndexProgress | None = None
 ) -> IndexReport:
     """Keep what a memory's resolved experiences have in common among its values; what they no longer have is let go of.
 
     The same experiences give the same values. A model puts them into words, as long as these are as near to the
     experiences as they are to each other. An axis with too few experiences is named among what was skipped.
     """
-    shelf = memory.beside("values")
+    full = indexed_memory(memory, "index_values", "shelves", "vectors")
+    shelf = full.beside("values")
     noted = (await shelf.notes(INDEX, [_FOUND])).get(_FOUND)
     earlier = set(noted["keys"]) if noted else set()
     known = {
@@ -92,11 +93,11 @@ async def index_values(
     values: list[Value] = []
     skipped: dict[str, str] = {}
     for done, axis in enumerate(AXES, 1):
-        told = await _resolved(memory, axis)
+        told = await _resolved(full, axis)
         if len(told) < _FEWEST:
             skipped[axis] = f"needs {_FEWEST} resolved experiences, has {len(told)}"
         else:
-            values += await _found(memory, axis, told, known, model)
+            values += await _found(full, axis, told, known, model)
         if progress is not None:
             progress(done, len(AXES))
     kept = {value.id: value.kept() for value in values}
@@ -111,7 +112,7 @@ async def index_values(
     return IndexReport(written=written, removed=len(gone), unchanged=len(kept) - written, skipped=skipped)
 
 
-async def _resolved(memory: IndexedShelf, axis: Axis) -> list[_Told]:
+async def _resolved(memory: FullMemory, axis: Axis) -> list[_Told]:
     """The experiences that say something on an axis and came to an end, the oldest first."""
     every = readable(Experience.read, await memory.beside(experiences_on(axis)).every())
     resolved = sorted((each for each, _ in every if each.outcome_status), key=lambda each: (each.created_at, each.id))
@@ -119,7 +120,7 @@ async def _resolved(memory: IndexedShelf, axis: Axis) -> list[_Told]:
 
 
 async def _found(
-    memory: IndexedShelf, axis: Axis, told: Sequence[_Told], known: Mapping[str, Value], model: ChatModel | None
+    memory: FullMemory, axis: Axis, told: Sequence[_Told], known: Mapping[str, Value], model: ChatModel | None
 ) -> list[Value]:
     vectors = np.asarray(await memory.embedded([text for _, text in told]))
     # What all of them have in common tells none of them apart.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
-from langgraph_scrum_master.protocols import MemoryStore, SearchesAnswers, SearchesWords, State
+from langgraph_scrum_master.protocols import MemoryStore, State, supports
 
 
 class MemorySource:
@@ -25,20 +24,16 @@ class MemorySource:
         try:
             found = await answers_in(self._memory, query)
         except EmbeddingError as error:
-            if not isinstance(self._memory, SearchesWords):
+            if not supports(self._memory, "words"):
                 raise
             logger.warning("query.not_embedded", error=str(error))
             found = await self._memory.search_by_words(query.text, k=query.k)
         return [remembered(query, result) for result in found]
 
 
-class _Searched(Protocol):
-    async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]: ...
-
-
-async def answers_in(memory: _Searched, query: Query) -> Sequence[MemoryResult]:
+async def answers_in(memory: MemoryStore, query: Query) -> Sequence[MemoryResult]:
     """What a memory holds that may answer; one that only knows texts is asked with and without what was said."""
-    if isinstance(memory, SearchesAnswers):
+    if supports(memory, "answers"):
         return await memory.search_answers(query.text, query.around, k=query.k)
     found = {result.key: result for result in await memory.search_similar(query.text, k=query.k)}
     if query.around:
