@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langgraph_scrum_master import ConfigError, InjectionConfig, ScrumMaster
+from langgraph_scrum_master import ChromaMemory, ConfigError, InjectionConfig, ScrumMaster
+from langgraph_scrum_master._internal.settings import number_between, setting
 from langgraph_scrum_master.config import DEFAULT_MAX_CONTEXT_ITEMS, DEFAULT_MIN_RELEVANCE_SCORE
+from settings_table import PAGE, settings_table, with_table
 
 
 def test_the_defaults_are_the_documented_ones() -> None:
@@ -104,14 +106,60 @@ def test_an_empty_variable_counts_for_nothing() -> None:
     assert InjectionConfig.from_env({"SCRUM_MASTER_ARCHITECTURE_PATH": ""}) == InjectionConfig()
 
 
-def test_the_reference_lists_every_field_with_its_variable_and_default() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "reference.md").read_text(encoding="utf-8")
+def test_the_reference_has_the_table_of_the_declared_settings() -> None:
+    page = PAGE.read_text(encoding="utf-8")
 
-    for field in fields(InjectionConfig):
-        (row,) = [line for line in page.splitlines() if line.startswith(f"| `{field.name}`")]
-        assert f"`SCRUM_MASTER_{field.name.upper()}`" in row
-        if isinstance(field.default, int | float) and not isinstance(field.default, bool):
-            assert f"| {field.default} |" in row
+    assert page == with_table(page, settings_table()), "run python tests/settings_table.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CooldownConfig(InjectionConfig):
+    """One more setting: all of it is this declaration."""
+
+    cooldown: float = setting(1.5, number_between(0, 60))
+    """Seconds between two injections | for one agent."""
+
+
+def test_a_new_setting_is_read_from_its_variable() -> None:
+    environ = {"SCRUM_MASTER_COOLDOWN": "4", "SCRUM_MASTER_MAX_ATTEMPTS": "1"}
+
+    config = CooldownConfig.from_env(environ)
+
+    assert (config.cooldown, config.max_attempts, CooldownConfig().cooldown) == (4.0, 1, 1.5)
+    with pytest.raises(ConfigError, match="SCRUM_MASTER_COOLDOWN must be a number, got 'long'"):
+        CooldownConfig.from_env({"SCRUM_MASTER_COOLDOWN": "long"})
+
+
+def test_a_new_setting_is_checked() -> None:
+    with pytest.raises(ConfigError, match="cooldown must be a number from 0 to 60, got 61"):
+        CooldownConfig(cooldown=61)
+
+
+def test_a_new_setting_is_plain_data_like_the_others() -> None:
+    config = CooldownConfig(cooldown=2)
+
+    assert CooldownConfig.from_dict(config.to_dict()) == config
+    assert config.to_dict()["cooldown"] == 2
+
+
+def test_a_new_setting_has_a_row_in_the_documentation() -> None:
+    row = "| `cooldown` | 1.5 | `SCRUM_MASTER_COOLDOWN` | Seconds between two injections \\| for one agent. |\n"
+
+    assert settings_table([CooldownConfig]) == settings_table([InjectionConfig]) + row
+
+
+def test_a_dict_as_default_is_not_shared() -> None:
+    assert InjectionConfig().requirements is not InjectionConfig().requirements
+
+
+def test_the_scrum_master_reads_its_parts_from_the_environment(tmp_path: Path) -> None:
+    environ = {"SCRUM_MASTER_MEMORY_PATH": str(tmp_path / "memory"), "SCRUM_MASTER_MAX_CONTEXT_ITEMS": "2"}
+
+    made = ScrumMaster.from_env(environ, memory_path="elsewhere", max_attempts=1)
+
+    assert isinstance(made.memory, ChromaMemory)
+    assert (made.config.max_context_items, made.config.max_attempts) == (2, 1)
+    assert ScrumMaster.from_env({}, memory_path=None).memory is None
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,30 @@
-"""All knobs, frozen; bad values are refused here, when they are given."""
+"""All settings, frozen and checked where they are given."""
+# ruff: noqa: RUF009 - `setting` makes the field of a dataclass.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from string import Formatter
-from typing import Any, Literal, Self, TypeAlias, get_args
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Self, TypeAlias
 
 from langgraph_scrum_master._internal.serialisation import Plain
-from langgraph_scrum_master._internal.shapes import switch
+from langgraph_scrum_master._internal.settings import (
+    anything,
+    check_settings,
+    choice_of,
+    environment_values,
+    flag,
+    is_whole,
+    names_among,
+    names_by_key,
+    number_between,
+    or_none,
+    plain_text,
+    printable_text,
+    setting,
+    template_text,
+    whole_number,
+)
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import VALID_CONTEXT_SOURCES, SourceName
 
@@ -18,9 +33,6 @@ DEFAULT_MAX_CONTEXT_ITEMS = 5
 
 DEFAULT_MIN_RELEVANCE_SCORE = 0.7
 """The bar below which nothing is injected."""
-
-ENV_PREFIX = "SCRUM_MASTER_"
-"""What the names of our environment variables begin with."""
 
 Delivery: TypeAlias = Literal["state", "message"]
 """How the text reaches the agent."""
@@ -39,7 +51,7 @@ class TokenBudget(Mapping[str, int]):
 
     def __init__(self, **sections: int) -> None:
         for name, tokens in sections.items():
-            if not _is_whole(tokens) or tokens < 0:
+            if not is_whole(tokens) or tokens < 0:
                 raise ConfigError(f"{name} must be a whole number of tokens, 0 or more, got {tokens!r}")
         self._sections = dict(sections)
 
@@ -71,42 +83,40 @@ class TokenBudget(Mapping[str, int]):
 class RecencyWeights(Plain):
     """How much a memory counts by its age."""
 
-    very_recent: float = 1.3
+    very_recent: float = setting(1.3, number_between(0, 100))
     """Less than an hour."""
-    recent: float = 1.2
+    recent: float = setting(1.2, number_between(0, 100))
     """Less than a day."""
-    this_week: float = 1.1
-    this_month: float = 1.0
+    this_week: float = setting(1.1, number_between(0, 100))
+    """Less than 7 days."""
+    this_month: float = setting(1.0, number_between(0, 100))
     """Less than 30 days."""
-    older: float = 0.9
+    older: float = setting(0.9, number_between(0, 100))
     """Less than 90 days."""
-    stale: float = 0.8
+    stale: float = setting(0.8, number_between(0, 100))
+    """90 days or more."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            _number(self, each.name, 0, 100)
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryConfig(Plain):
-    """How a dialogue's history is told."""
+    """How a dialogue's history is rendered."""
 
-    verbatim_turns: int = 6
-    """The last turns are told word for word; older ones are summarised."""
-    max_summary_tokens: int = 500
-    include_speakers: bool = True
-    include_timestamps: bool = False
-    """Hours and minutes before each turn, as its timestamp has them."""
-    template: str = ""
-    """How a turn is told instead, such as `<{speaker}, {time}> {text}`."""
+    verbatim_turns: int = setting(6, whole_number(1))
+    """The last turns are quoted word for word; older ones are summarised."""
+    max_summary_tokens: int = setting(500, whole_number(1))
+    """Tokens of that summary at most."""
+    include_speakers: bool = setting(True, flag())
+    """Whether the speaker's name precedes each turn."""
+    include_timestamps: bool = setting(False, flag())
+    """Hours and minutes before each turn, from its timestamp."""
+    template: str = setting("", template_text("text", "speaker", "time", at_the_end=True))
+    """How a turn is rendered instead, such as `<{speaker}, {time}> {text}`."""
 
     def __post_init__(self) -> None:
-        _whole(self, "verbatim_turns", "max_summary_tokens", low=1)
-        _template(self, "text", "speaker", "time")
-        ends = not self.template or self.template.endswith("{text}")
-        _refuse_unless(ends, self, "template", "a text that ends in {text}")
-        for name in ("include_speakers", "include_timestamps"):
-            _refuse_unless(isinstance(getattr(self, name), bool), self, name, "True or False")
+        check_settings(self)
 
 
 TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
@@ -124,65 +134,51 @@ TEAM_REQUIREMENTS: dict[str, tuple[str, ...]] = {
 class InjectionConfig(Plain):
     """How gaps are found and served."""
 
-    max_context_items: int = DEFAULT_MAX_CONTEXT_ITEMS
-    min_relevance_score: float = DEFAULT_MIN_RELEVANCE_SCORE
-    """Below this bar nothing is injected: abstaining beats noise."""
-    max_context_size_bytes: int = 100_000
-    """A hard limit on the text that the agent gets, everything around the contexts included."""
-    enabled_sources: tuple[SourceName, ...] = ("memory", "state")
-    """Which of the built-in sources are asked; sources given to `ScrumMaster` always are."""
-    log_injections: bool = True
-    max_context_tokens: int = 2_000
-    """A hard limit on the text that the agent gets, everything around the contexts included."""
-    deadline: float = 2.0
-    """Seconds all sources together have; what is late counts as failed."""
-    assistant_deadline: float = 10.0
-    """Seconds an assistant has to confirm a gap, and again to write a query and to pick; late, the way without it is
-    taken."""
-    view_window: int = 50
-    """How many of the last messages an agent is taken to see. 0: agents have private histories."""
-    max_attempts: int = 3
-    """How often the same need of the same agent is served, or looked for in vain."""
-    deliver: Delivery = "state"
+    max_context_items: int = setting(DEFAULT_MAX_CONTEXT_ITEMS, whole_number(1))
+    """Contexts that an agent gets at most."""
+    min_relevance_score: float = setting(DEFAULT_MIN_RELEVANCE_SCORE, number_between(0, 1))
+    """The bar below which nothing is injected: abstaining beats noise."""
+    max_context_size_bytes: int = setting(100_000, whole_number(1))
+    """Hard limit on the text that the agent gets, in bytes, including everything around the contexts."""
+    enabled_sources: tuple[SourceName, ...] = setting(("memory", "state"), names_among(VALID_CONTEXT_SOURCES))
+    """Which built-in sources are queried: memory, state, sprint, architecture, and
+    [what was learned](learn.md#in-the-graph): experiences, code, commits, values. Comma-separated as a variable.
+    Sources given to `ScrumMaster` are always queried."""
+    log_injections: bool = setting(True, flag())
+    """Whether each result is logged, without its text."""
+    max_context_tokens: int = setting(2_000, whole_number(1))
+    """Hard limit on the text that the agent gets, in tokens, including everything around the contexts."""
+    deadline: float = setting(2.0, number_between(0.001, 3600))
+    """Seconds that all sources share. Sources that miss it are recorded as failures."""
+    assistant_deadline: float = setting(10.0, number_between(0.001, 3600))
+    """Seconds that a [chat model](tune-detection.md#let-a-chat-model-help) has to confirm a gap, and again to write a
+    query and to pick. Rules decide if it is late."""
+    view_window: int = setting(50, whole_number(0))
+    """How many of the last messages an agent sees; 0 if agents have private histories."""
+    max_attempts: int = setting(3, whole_number(1))
+    """How often the same need of the same agent is served, or searched for in vain."""
+    deliver: Delivery = setting("state", choice_of(Delivery))
     """`message` also adds the text to `messages`, tagged as ours."""
-    escalate: Escalation = "tell"
-    """When a need comes up again after `max_attempts`: tell so in the result, or interrupt and ask a person."""
-    user_questions: UserQuestions = "auto"
+    escalate: Escalation = setting("tell", choice_of(Escalation))
+    """When a need comes up again after `max_attempts`: `tell` reports it in the result, `interrupt` interrupts the
+    graph and asks a person."""
+    user_questions: UserQuestions = setting("auto", choice_of(UserQuestions))
     """A question that only the user can answer, such as "What is your order number?": `leave` it to the user, or
     `serve` it if there is something to serve. `auto` leaves it inside an agent of `create_agent`, whose question goes
     to whoever called it, and serves it in a graph."""
-    assumptions: bool = False
-    """Whether an agent that assumes what it was not told ("let's assume 30 days") has a gap."""
-    architecture_path: str | None = None
-    """A folder of Markdown with the team's ADRs and constraints."""
-    namespace: str = "default"
-    """Whose memory is read where the graph's own store serves as memory."""
-    requirements: dict[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """The state keys that an agent needs before work is handed to it."""
+    assumptions: bool = setting(False, flag())
+    """Whether an agent that [assumes what it was not told](tune-detection.md#notice-assumptions) ("let's assume 30
+    days") has a gap: `assumption_made`, confidence 0.6."""
+    architecture_path: str | None = setting(None, or_none(plain_text()), path=True)
+    """Folder of Markdown with the team's ADRs and constraints, for the source `architecture`."""
+    namespace: str = setting("default", printable_text())
+    """Whose memory is read."""
+    requirements: dict[str, tuple[str, ...]] = setting({}, names_by_key())
+    """The state keys that an agent needs before work is handed to it; a JSON object as a variable.
+    `TEAM_REQUIREMENTS` is a table for analyst, pm, architect, dev, tea and sm."""
 
     def __post_init__(self) -> None:
-        _whole(self, "max_context_items", "max_context_size_bytes", "max_context_tokens", "max_attempts", low=1)
-        _whole(self, "view_window", low=0)
-        _number(self, "min_relevance_score", 0, 1)
-        _number(self, "deadline", 0.001, 3600)
-        _number(self, "assistant_deadline", 0.001, 3600)
-        _refuse_unless(self.deliver in get_args(Delivery), self, "deliver", f"one of {get_args(Delivery)}")
-        _text(self, "namespace")
-        _refuse_unless(self.namespace.isprintable(), self, "namespace", "a text without control characters")
-        _refuse_unless(self.escalate in get_args(Escalation), self, "escalate", f"one of {get_args(Escalation)}")
-        choices = get_args(UserQuestions)
-        _refuse_unless(self.user_questions in choices, self, "user_questions", f"one of {choices}")
-        _refuse_unless(isinstance(self.log_injections, bool), self, "log_injections", "True or False")
-        _refuse_unless(isinstance(self.assumptions, bool), self, "assumptions", "True or False")
-        if self.architecture_path is not None:
-            _text(self, "architecture_path")
-        sources = _names_of(self, "enabled_sources", self.enabled_sources)
-        valid = VALID_CONTEXT_SOURCES.issuperset(sources)
-        _refuse_unless(valid, self, "enabled_sources", f"among {sorted(VALID_CONTEXT_SOURCES)}")
-        object.__setattr__(self, "enabled_sources", sources)
-        _refuse_unless(isinstance(self.requirements, Mapping), self, "requirements", "a dict of agent to state keys")
-        needed = {agent: _names_of(self, "requirements", keys) for agent, keys in self.requirements.items()}
-        object.__setattr__(self, "requirements", needed)
+        check_settings(self)
         if self.architecture_path is not None and "architecture" not in self.enabled_sources:
             raise ConfigError(
                 f"architecture_path is {self.architecture_path!r}, but 'architecture' is not in enabled_sources "
@@ -207,69 +203,83 @@ class InjectionConfig(Plain):
 
         `otherwise` are the values of fields that have no variable.
         """
-        given = dict(otherwise)
-        for knob in fields(cls):
-            variable = ENV_PREFIX + knob.name.upper()
-            if environ.get(variable) and knob.name in _FROM_TEXT:
-                given[knob.name] = _parsed(variable, environ[variable], _FROM_TEXT[knob.name])
-        return cls(**given)
+        return cls(**otherwise | environment_values(cls, environ))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartsConfig:
+    """The parts that `ScrumMaster.from_env` and the command line build; each part checks its own value."""
+
+    memory_path: Any = setting(None, anything(), path=True)
+    """Folder of a `ChromaMemory`, for `sm_node` and the command line."""
+    audit_log: Any = setting(None, anything(), path=True)
+    """File of a `JsonlRecorder`, for `sm_node`."""
+    snapshots: Any = setting(None, anything(), path=True)
+    """Folder of [snapshots](replay.md), for `sm_node`."""
+    redact: Any = setting(None, anything())
+    """What `sm_node` keeps out of logs, audit log and snapshots: `all`, or secrets and emails, comma-separated."""
+    asking: Any = setting(None, anything(), path=True)
+    """Weights file of an [adapted asking model](tune-detection.md#adapt-the-asking-model)."""
+    embedder: Any = setting("static", anything())
+    """What the memory was filled with."""
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str], **otherwise: Any) -> Self:
+        """The parts that the `SCRUM_MASTER_*` variables name; `otherwise` has values for those without a variable."""
+        given = {name: value for name, value in otherwise.items() if value is not None}
+        return cls(**given | environment_values(cls, environ))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityContextConfig(Plain):
-    """What a prompt is told of entities."""
+    """How entities are rendered in a prompt."""
 
-    max_entities: int = 10
-    min_relevance: float = 0.3
-    """Below it an entity is left out: one that is not named any more is told of for six turns."""
-    attributes_per_entity: int = 5
-    include_relationships: bool = True
-    half_life: float = 5.0
-    """Turns after which an entity that is not named any more is half as salient."""
-    template: str = ""
-    """How an entity is told instead, such as `{name} ({type}): {attributes}`."""
+    max_entities: int = setting(10, whole_number(0))
+    """Entities at most."""
+    min_relevance: float = setting(0.3, number_between(0, 1))
+    """Entities below it are left out. At the default, an entity drops out six turns after it was last named."""
+    attributes_per_entity: int = setting(5, whole_number(0))
+    """Attributes of each entity at most."""
+    include_relationships: bool = setting(True, flag())
+    """Whether related entities are listed."""
+    half_life: float = setting(5.0, number_between(0.01, 1_000_000))
+    """Turns after which an entity that is no longer named is half as salient."""
+    template: str = setting("", template_text("name", "type", "description", "attributes", "related"))
+    """How an entity is rendered instead, such as `{name} ({type}): {attributes}`."""
 
     def __post_init__(self) -> None:
-        _template(self, "name", "type", "description", "attributes", "related")
-        _whole(self, "max_entities", "attributes_per_entity", low=0)
-        _number(self, "min_relevance", 0, 1)
-        _number(self, "half_life", 0.01, 1_000_000)
-        _refuse_unless(isinstance(self.include_relationships, bool), self, "include_relationships", "True or False")
+        check_settings(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RAGConfig(Plain):
     """How documents are cut, and which pieces serve a query."""
 
-    initial_retrieval_count: int = 20
-    """Pieces that are looked at."""
-    final_chunk_count: int = 5
-    """Pieces that are given."""
-    min_relevance: float = 0.5
-    """Below it a piece is left out. At 0.7 one earns its tokens by itself; those that come close may add to it."""
-    enable_reranking: bool = True
-    """Whether the reranker, if there is one, is asked."""
-    rerank_deadline: float = 3.0
-    """Seconds it has; if it is late, the pieces stay as they are. Fewer than a prompt waits for all of it."""
-    recency_weight: float = 0.3
-    """How much it counts that a document is new: up to 0.2 of this is added to the relevance."""
-    entity_weight: float = 0.5
-    """How much it counts that a piece names the entities: up to 0.3 of this is added."""
-    chunk_tokens: int = 300
-    """The longest piece."""
-    overlap_tokens: int = 40
-    """What a piece repeats at most of the one before it, where a section is cut."""
+    initial_retrieval_count: int = setting(20, whole_number(1))
+    """Candidate chunks."""
+    final_chunk_count: int = setting(5, whole_number(1))
+    """Chunks in the prompt."""
+    min_relevance: float = setting(0.5, number_between(0, 1))
+    """Chunks below it are left out. At 0.7 a chunk is worth its tokens by itself; those that come close may add to
+    it."""
+    enable_reranking: bool = setting(True, flag())
+    """Whether the reranker is used, if there is one."""
+    rerank_deadline: float = setting(3.0, number_between(0.001, 3600))
+    """Seconds that the reranker has; if it is late, the order stays. Less than the deadline of a whole prompt."""
+    recency_weight: float = setting(0.3, number_between(0, 1))
+    """Weight of a document's recency: up to 0.2 of it is added to the relevance."""
+    entity_weight: float = setting(0.5, number_between(0, 1))
+    """Weight of the entities that a chunk names: up to 0.3 of it is added to the relevance."""
+    chunk_tokens: int = setting(300, whole_number(20))
+    """The longest chunk."""
+    overlap_tokens: int = setting(40, whole_number(0))
+    """How much of the previous chunk is repeated at most, where a section is split."""
 
     def __post_init__(self) -> None:
-        _whole(self, "initial_retrieval_count", "final_chunk_count", low=1)
-        _whole(self, "chunk_tokens", low=20)
-        _whole(self, "overlap_tokens", low=0)
-        for name in ("min_relevance", "recency_weight", "entity_weight"):
-            _number(self, name, 0, 1)
-        _number(self, "rerank_deadline", 0.001, 3600)
-        _refuse_unless(isinstance(self.enable_reranking, bool), self, "enable_reranking", "True or False")
-        fits = self.overlap_tokens <= self.chunk_tokens // 2
-        _refuse_unless(fits, self, "overlap_tokens", f"at most half of chunk_tokens, {self.chunk_tokens // 2}")
+        check_settings(self)
+        if self.overlap_tokens > self.chunk_tokens // 2:
+            most = f"at most half of chunk_tokens, {self.chunk_tokens // 2}"
+            raise ConfigError(f"overlap_tokens must be {most}, got {self.overlap_tokens!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,85 +296,6 @@ class ScrumMasterContext:
 
     def __post_init__(self) -> None:
         InjectionConfig().for_run(self)
-
-
-def _template(config: Any, needed: str, *names: str) -> None:
-    """Refuse a template that has other fields than these, or not the one that is needed."""
-    try:
-        parts = [part[1:] for part in Formatter().parse(config.template) if part[1] is not None]
-    except (TypeError, ValueError):
-        parts = []
-    told = [name for name, spec, conversion in parts if not spec and not conversion]
-    works = needed in told and len(told) == len(parts) and set(told) <= {needed, *names}
-    others = ", ".join(f"{{{name}}}" for name in names)
-    expected = f"a text with {{{needed}}}, and no other fields than {others}"
-    _refuse_unless(config.template == "" or works, config, "template", expected)
-
-
-def _parsed(variable: str, text: str, parse: Any) -> Any:
-    try:
-        return parse(text)
-    except ValueError as error:
-        raise ConfigError(f"{variable} must be {_EXPECTED[parse]}, got {text!r}") from error
-
-
-def names_in(text: str) -> tuple[str, ...]:
-    """The names in a text that lists them with commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-_EXPECTED = {int: "a whole number", float: "a number", switch: "true or false", json.loads: "a JSON object"}
-_FROM_TEXT = {
-    "max_context_items": int,
-    "min_relevance_score": float,
-    "max_context_size_bytes": int,
-    "enabled_sources": names_in,
-    "log_injections": switch,
-    "assumptions": switch,
-    "max_context_tokens": int,
-    "deadline": float,
-    "assistant_deadline": float,
-    "view_window": int,
-    "max_attempts": int,
-    "deliver": str,
-    "escalate": str,
-    "user_questions": str,
-    "architecture_path": str,
-    "namespace": str,
-    "requirements": json.loads,
-}
-
-
-def _whole(config: object, *names: str, low: int) -> None:
-    for name in names:
-        value = getattr(config, name)
-        _refuse_unless(_is_whole(value) and value >= low, config, name, f"a whole number, {low} or more")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(config: object, name: str, low: float, high: float) -> None:
-    value = getattr(config, name)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    _refuse_unless(number and low <= value <= high, config, name, f"a number from {low} to {high}")
-
-
-def _text(config: object, name: str) -> None:
-    value: object = getattr(config, name)
-    _refuse_unless(isinstance(value, str) and bool(value), config, name, "a non-empty text")
-
-
-def _names_of(config: object, name: str, names: object) -> tuple[Any, ...]:
-    if not isinstance(names, Iterable) or isinstance(names, str | bytes) or not all(isinstance(n, str) for n in names):
-        raise ConfigError(f"{name} must be a sequence of names, got {names!r}")
-    return tuple(names)
-
-
-def _refuse_unless(holds: bool, config: object, name: str, expected: str) -> None:
-    if not holds:
-        raise ConfigError(f"{name} must be {expected}, got {getattr(config, name)!r}")
 
 
 PROMPT_BUDGET = TokenBudget(divergence_alert=200, high_relevance=400, single_space=300, recent_session=200, temporal=50)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from langgraph_scrum_master._internal.logs import Redact
+from langgraph_scrum_master._internal.settings import names_in, settings_of
 from langgraph_scrum_master._internal.shapes import read
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.config import ENV_PREFIX, InjectionConfig, names_in
+from langgraph_scrum_master.config import InjectionConfig, PartsConfig
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import ContextGap, InjectionResult, Observation
 from langgraph_scrum_master.protocols import (
@@ -111,29 +112,31 @@ class ScrumMaster:
     def from_env(cls, environ: Mapping[str, str] = os.environ, **otherwise: Any) -> ScrumMaster:
         """The scrum master that the environment describes; nothing is opened yet.
 
-        `SCRUM_MASTER_MEMORY_PATH` is the folder of its memory, `SCRUM_MASTER_EMBEDDER` what that was filled with,
-        `SCRUM_MASTER_AUDIT_LOG` the file of its audit log, `SCRUM_MASTER_SNAPSHOTS` the folder of its snapshots,
-        `SCRUM_MASTER_REDACT` what is kept out of both, `SCRUM_MASTER_ASKING` the weights of its asking model, and every
-        field of `InjectionConfig` has a variable of its own.
-        `otherwise` are the values of those that are not set, by their names in lower case.
+        Each setting of `InjectionConfig` and `PartsConfig` is read from its variable `SCRUM_MASTER_*`. `otherwise` has
+        values for those whose variable is not set, by name.
         """
-        path, embedder, log, snapshots, redact, asking = (
-            environ.get(f"{ENV_PREFIX}{name.upper()}") or otherwise.pop(name, None)
-            for name in ("memory_path", "embedder", "audit_log", "snapshots", "redact", "asking")
-        )
+        named = {each.name: otherwise.pop(each.name, None) for each in settings_of(PartsConfig)}
+        parts = PartsConfig.from_env(environ, **named)
         config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
         recorder: Recorder | None = None
-        if path:
+        if parts.memory_path:
             from langgraph_scrum_master.memory.chroma import ChromaMemory
 
-            memory = ChromaMemory(path, namespace=config.namespace, embedder=embedder or "static")
-        if log:
+            memory = ChromaMemory(parts.memory_path, namespace=config.namespace, embedder=parts.embedder)
+        if parts.audit_log:
             from langgraph_scrum_master.team.record.audit import JsonlRecorder
 
-            recorder = JsonlRecorder(log)
-        given: Any = names_in(redact) if isinstance(redact, str) else redact
-        return cls(memory=memory, config=config, recorder=recorder, snapshots=snapshots, redact=given, asking=asking)
+            recorder = JsonlRecorder(parts.audit_log)
+        redact: Any = names_in(parts.redact) if isinstance(parts.redact, str) else parts.redact
+        return cls(
+            memory=memory,
+            config=config,
+            recorder=recorder,
+            snapshots=parts.snapshots,
+            redact=redact,
+            asking=parts.asking,
+        )
 
     @property
     def pipeline(self) -> Pipeline:

@@ -3,17 +3,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from langgraph_scrum_master import ConfigError, InjectionConfig
-from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
-from langgraph_scrum_master.briefing.settings import LIMIT, global_store
+from langgraph_scrum_master._internal.settings import anything, setting, settings_of
+from langgraph_scrum_master.briefing.settings import global_store
 from langgraph_scrum_master.cli.app import Commands, app
-from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, KNOBS, Given, defaults
+from langgraph_scrum_master.cli.settings import DECLARED, Given, defaults, settings, warn_of_strangers
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -40,7 +40,31 @@ def shown(*arguments: str) -> dict[str, dict[str, object]]:
 
 
 def test_every_field_of_the_configuration_can_be_set() -> None:
-    assert tuple(field.name for field in fields(InjectionConfig)) == KNOBS
+    assert {field.name for field in fields(InjectionConfig)} < DECLARED.keys()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptConfig:
+    """One more setting: all of it is this declaration."""
+
+    transcripts: str | None = setting(None, anything(), path=True)
+    """Folder of transcripts."""
+
+
+def test_a_new_setting_is_a_key_of_the_file_and_a_known_variable(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (declared,) = settings_of(TranscriptConfig)
+    monkeypatch.setitem(DECLARED, declared.name, declared)
+    file = project / "scrum-master.toml"
+    file.write_text('transcripts = "talks"', encoding="utf-8")
+    variables = {"SCRUM_MASTER_TRANSCRIPTS": "elsewhere"}
+
+    warn_of_strangers(variables)
+
+    assert capsys.readouterr().err == ""
+    assert settings(file, {}) == {"transcripts": Given(str(project / "talks"), str(file))}
+    assert settings(file, variables) == {"transcripts": Given("elsewhere", "SCRUM_MASTER_TRANSCRIPTS")}
 
 
 def test_the_nearest_file_is_read_and_paths_are_told_from_its_folder_on(project: Path) -> None:
@@ -134,8 +158,6 @@ def test_settings_of_briefings_are_shown_as_they_are_read(project: Path, monkeyp
 
     assert (found["memory_injection_limit"], found["memory_injection_enabled"]) == (3, False)
     assert Path(str(found["global_store"])).expanduser() == global_store(None, {})
-    assert BRIEFING_SETTINGS["memory_injection_limit"] == LIMIT
-    assert BRIEFING_SETTINGS["memory_relevance_weight"] == RELEVANCE_WEIGHT
 
 
 def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_one(project: Path) -> None:

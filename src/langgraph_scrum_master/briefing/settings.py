@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langgraph_scrum_master._internal.shapes import file_text, switch
+from langgraph_scrum_master._internal.settings import (
+    Setting,
+    flag,
+    number_between,
+    plain_text,
+    setting,
+    settings_of,
+    whole_number,
+)
+from langgraph_scrum_master._internal.shapes import file_text
 from langgraph_scrum_master.briefing.bank import Warn
 from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
 from langgraph_scrum_master.errors import ConfigError
@@ -21,82 +31,87 @@ LOCAL_FILE = Path(".claude", "scrum-master.local.md")
 STORE = "~/.scrum-master/knowledge-bank"
 """Where the lessons of all projects are."""
 
-STORE_VARIABLE = "SCRUM_MASTER_GLOBAL_STORE"
-
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.S | re.M)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefingConfig:
+    """The settings of session briefings, for the command and the hook."""
+
+    memory_injection_enabled: bool = setting(True, flag())
+    """Whether [sessions are briefed](briefing.md#settings)."""
+    memory_injection_limit: int = setting(LIMIT, whole_number(0))
+    """Lessons that a session gets at most."""
+    memory_relevance_weight: float = setting(RELEVANCE_WEIGHT, number_between(0, 1))
+    """How lessons are ranked: 0 is by prominence alone, 1 by relevance alone."""
+    global_store: str = setting(STORE, plain_text(), path=True)
+    """Folder with the lessons of all projects."""
+
+
+_SETTINGS = {each.name: each for each in settings_of(BriefingConfig)}
+
+_STORE = _SETTINGS["global_store"]
+
+_LABELS = {"memory_injection_limit": "limit", "memory_relevance_weight": "relevance weight"}
+"""What warnings call a setting, where not by its name."""
+
+
 def checked_switch(value: object) -> bool:
-    """The value, if it is on or off."""
-    if not isinstance(value, bool):
-        raise ConfigError(f"memory_injection_enabled must be True or False, got {value!r}")
-    return value
+    """The value, if it is True or False. Raises ConfigError."""
+    return bool(_SETTINGS["memory_injection_enabled"].checked(value))
 
 
 def checked_limit(value: object) -> int:
-    """The value, if it is a whole number of lessons."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ConfigError(f"memory_injection_limit must be a whole number, 0 or more, got {value!r}")
-    return value
+    """The value, if it is a whole number of lessons. Raises ConfigError."""
+    return int(_SETTINGS["memory_injection_limit"].checked(value))
 
 
 def checked_weight(value: object) -> float:
-    """The value, if it is a weight."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1:
-        raise ConfigError(f"memory_relevance_weight must be a number from 0 to 1, got {value!r}")
-    return float(value)
+    """The value, if it is a weight. Raises ConfigError."""
+    return float(_SETTINGS["memory_relevance_weight"].checked(value))
 
 
-_SETTINGS: dict[str, tuple[str, Callable[[str], Any], Any]] = {
-    "memory_injection_enabled": ("memory_injection_enabled", switch, True),
-    "memory_injection_limit": ("limit", lambda text: checked_limit(int(text)), LIMIT),
-    "memory_relevance_weight": ("relevance weight", lambda text: checked_weight(float(text)), RELEVANCE_WEIGHT),
-}
-"""What each is called in a warning, how it is read, and its default."""
-
-
-_EXPECTED = {
-    "memory_injection_enabled": "true or false",
-    "memory_injection_limit": "a whole number, 0 or more",
-    "memory_relevance_weight": "a number from 0 to 1",
-}
-
-
-def strict_setting(name: str, value: object, told_as: str) -> Any:
-    """A setting as a briefing reads it; one that cannot work is refused, under the name that it was told by."""
-    if name not in _SETTINGS:
-        return value
+def strict_setting(name: str, value: object, called: str) -> Any:
+    """A setting as a briefing reads it. Raises ConfigError, which refers to it as `called`."""
+    declared = _SETTINGS[name]
     try:
-        return _SETTINGS[name][1](str(value).strip())
+        return _read(declared, str(value))
     except ValueError as error:
-        raise ConfigError(f"{told_as} must be {_EXPECTED[name]}, got {value!r}") from error
+        # A text has no True or False.
+        raise ConfigError(f"{called} must be {declared.values.expected.lower()}, got {value!r}") from error
 
 
 def lenient_settings(
     root: Path, given: Mapping[str, str | None], environ: Mapping[str, str], warn: Warn
 ) -> dict[str, Any]:
-    """All settings: as given, else as the environment has them, else as the project does; a bad one is the default."""
+    """The settings but for the store, from `given`, the environment or the project; invalid ones take their default."""
     noted = _noted(root / LOCAL_FILE, warn)
     found: dict[str, Any] = {}
-    for name, (label, parsed, default) in _SETTINGS.items():
+    for name, declared in _SETTINGS.items():
+        if declared is _STORE:
+            continue
         text = given.get(name)
         if text is None:
-            text = environ.get(f"SCRUM_MASTER_{name.upper()}") or noted.get(name)
+            text = environ.get(declared.variable) or noted.get(name)
         try:
-            found[name] = default if text is None else parsed(text.strip())
+            found[name] = declared.default if text is None else _read(declared, text)
         except ValueError:
-            warn(f"Invalid {label} '{text}', using default {str(default).lower()}")
-            found[name] = default
+            warn(f"Invalid {_LABELS.get(name, name)} '{text}', using default {str(declared.default).lower()}")
+            found[name] = declared.default
     return found
 
 
 def global_store(given: str | None, environ: Mapping[str, str]) -> Path | None:
     """The folder with the lessons of all projects: as given, else as the environment has it, else in the home."""
     try:
-        return Path(given or environ.get(STORE_VARIABLE) or STORE).expanduser()
+        return Path(given or environ.get(_STORE.variable) or STORE).expanduser()
     except RuntimeError:
         # Nobody's home.
         return None
+
+
+def _read(declared: Setting, text: str) -> Any:
+    return declared.checked(declared.values.parse(text.strip()))
 
 
 def _noted(path: Path, warn: Warn) -> dict[str, str]:

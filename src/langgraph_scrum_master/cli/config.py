@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from langgraph_scrum_master.cli.settings import OTHERS, PREFIX, Settings, scrum_master
+from langgraph_scrum_master.briefing.settings import strict_setting
+from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, DECLARED, Given, Settings, scrum_master
 from langgraph_scrum_master.cli.tables import folding
 
 config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
@@ -18,7 +19,7 @@ config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
 
 @config.command()
 def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Say what every setting is, and where it came from. A value that cannot work is told, with exit code 2."""
+    """Show the value of every setting and where it came from. An invalid value is an error, with exit code 2."""
     rows = _rows(context.obj)
     if as_json:
         typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
@@ -31,14 +32,15 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
 
 
 def _rows(given: Settings) -> list[tuple[str, object, str]]:
-    from langgraph_scrum_master.briefing.settings import strict_setting
+    injection = scrum_master(given).config.to_dict()
+    values = {name: injection[name] if name in injection else _value(name, given.get(name)) for name in DECLARED}
+    return [(name, value, given[name].origin if name in given else "default") for name, value in values.items()]
 
-    knobs = scrum_master(given).config.to_dict()
-    told_as = {name: each.origin if each.origin.startswith(PREFIX) else name for name, each in given.items()}
-    others = {
-        name: strict_setting(name, given[name].value, told_as[name]) if name in given else value
-        for name, value in OTHERS.items()
-    }
-    return [
-        (name, value, given[name].origin if name in given else "default") for name, value in (knobs | others).items()
-    ]
+
+def _value(name: str, given: Given | None) -> object:
+    """The value of a setting that is no field of `InjectionConfig`."""
+    if given is None:
+        return DECLARED[name].default
+    if name not in BRIEFING_SETTINGS:
+        return given.value
+    return strict_setting(name, given.value, given.origin if given.from_environment else name)

@@ -1,7 +1,7 @@
-"""Settings from the environment and `scrum-master.toml`, and where each came from.
+"""Settings from the environment and `scrum-master.toml`, with the origin of each.
 
-Flags win over the environment, the environment over the file. Nothing heavy is imported here: every command, also one
-that must be quick, reads its settings.
+Flags win over the environment, the environment over the file. Every command reads its settings, also one that must
+start fast, so nothing heavy is imported here.
 """
 
 from __future__ import annotations
@@ -14,61 +14,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from langgraph_scrum_master._internal.settings import ENV_PREFIX, Setting, settings_of
+from langgraph_scrum_master.briefing.settings import BriefingConfig
+from langgraph_scrum_master.config import InjectionConfig, PartsConfig
 from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
 _FILE = "scrum-master.toml"
-"""Looked for in the working folder and in those above it."""
+"""Searched for in the working directory and its parents."""
 
-PREFIX = "SCRUM_MASTER_"
+CONFIGS = (InjectionConfig, PartsConfig, BriefingConfig)
+"""The dataclasses that declare settings."""
 
-KNOBS = (
-    "max_context_items",
-    "min_relevance_score",
-    "max_context_size_bytes",
-    "enabled_sources",
-    "log_injections",
-    "max_context_tokens",
-    "deadline",
-    "assistant_deadline",
-    "view_window",
-    "max_attempts",
-    "deliver",
-    "escalate",
-    "user_questions",
-    "assumptions",
-    "architecture_path",
-    "namespace",
-    "requirements",
-)
-"""The fields of `InjectionConfig`."""
+DECLARED: dict[str, Setting] = {each.name: each for config in CONFIGS for each in settings_of(config)}
+"""All settings, by name."""
 
-BRIEFING_SETTINGS: dict[str, object] = {
-    "memory_injection_enabled": True,
-    "memory_injection_limit": 20,
-    "memory_relevance_weight": 0.6,
-    "global_store": "~/.scrum-master/knowledge-bank",
-}
-"""The settings of session briefings, with what each is otherwise."""
+BRIEFING_SETTINGS = frozenset(each.name for each in settings_of(BriefingConfig))
+"""The names of the settings of session briefings."""
 
-OTHERS: dict[str, object] = {
-    "memory_path": None,
-    "audit_log": None,
-    "snapshots": None,
-    "redact": None,
-    "asking": None,
-    "embedder": "static",
-    **BRIEFING_SETTINGS,
-}
-"""What else can be set, with what it is otherwise."""
-
-PATHS = ("architecture_path", "memory_path", "audit_log", "snapshots", "asking", "global_store")
-"""In a file, these are told from its folder on."""
+OTHERS = frozenset(DECLARED) - {each.name for each in settings_of(InjectionConfig)}
+"""The names of the settings that are not fields of `InjectionConfig`."""
 
 OPTIONS = {"memory_path": ("memory", "folder")}
-"""The parameters that are not called as their setting."""
+"""The parameters of commands that have another name than their setting."""
 
 
 class Given(NamedTuple):
@@ -78,6 +48,11 @@ class Given(NamedTuple):
     origin: str
     """The file, or the variable."""
 
+    @property
+    def from_environment(self) -> bool:
+        """Whether a variable gave it."""
+        return self.origin.startswith(ENV_PREFIX)
+
 
 Settings = Mapping[str, Given]
 
@@ -85,26 +60,27 @@ Settings = Mapping[str, Given]
 def settings(
     file: Path | None, environ: Mapping[str, str] = os.environ, folder: Path | None = None
 ) -> dict[str, Given]:
-    """What the file says, or else the nearest `scrum-master.toml`, and what the environment says instead."""
-    told = file or _nearest((folder or Path.cwd()).resolve())
-    found = {name: Given(value, str(told)) for name, value in _read(told).items()} if told else {}
-    variables = {name: f"{PREFIX}{name.upper()}" for name in (*KNOBS, *OTHERS)}
+    """The settings of the file, else of the nearest `scrum-master.toml`, overridden by the environment."""
+    file = file or _nearest((folder or Path.cwd()).resolve())
+    found = {name: Given(value, str(file)) for name, value in _read(file).items()} if file else {}
     return found | {
-        name: Given(environ[variable], variable) for name, variable in variables.items() if environ.get(variable)
+        name: Given(environ[each.variable], each.variable)
+        for name, each in DECLARED.items()
+        if environ.get(each.variable)
     }
 
 
 def warn_of_strangers(environ: Mapping[str, str] = os.environ) -> None:
-    """Say on standard error which variables look like settings and are none."""
-    known = [f"{PREFIX}{name.upper()}" for name in ("config", *KNOBS, *OTHERS)]
-    for name in sorted(name for name in environ if name.startswith(PREFIX) and environ[name] and name not in known):
-        near = _nearest_name(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in known])
-        told = f"did you mean {PREFIX}{near}?" if near else "`scrum-master config show` shows all that there are"
-        typer.echo(f"scrum-master: {name} is no setting, and is ignored: {told}", err=True)
+    """Warn on standard error of variables that look like settings and are none."""
+    known = [each.variable for each in DECLARED.values()] + [f"{ENV_PREFIX}CONFIG"]
+    for name in sorted(name for name in environ if name.startswith(ENV_PREFIX) and environ[name] and name not in known):
+        near = _nearest_name(name.removeprefix(ENV_PREFIX), [each.removeprefix(ENV_PREFIX) for each in known])
+        hint = f"did you mean {ENV_PREFIX}{near}?" if near else "`scrum-master config show` shows all that there are"
+        typer.echo(f"scrum-master: {name} is no setting, and is ignored: {hint}", err=True)
 
 
 def _nearest_name(name: str, known: Sequence[str]) -> str:
-    """The one that was probably meant; empty if none is near."""
+    """The known name that was probably meant; empty if none is close."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, known, 1, 0.7)), "")
@@ -123,23 +99,20 @@ def scrum_master(given: Settings) -> ScrumMaster:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
     values = {
-        name: each.value
-        for name, each in given.items()
-        if not each.origin.startswith(PREFIX) and name not in BRIEFING_SETTINGS
+        name: each.value for name, each in given.items() if not each.from_environment and name not in BRIEFING_SETTINGS
     }
     return ScrumMaster.from_env(os.environ, **values)
 
 
 def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment, with the settings of a folder for session briefings as variables where it has none."""
+    """The environment, completed with the briefing settings of a folder's `scrum-master.toml`."""
     given = settings(None, environ, folder)
-    return {f"{PREFIX}{name.upper()}": str(given[name].value) for name in BRIEFING_SETTINGS if name in given} | dict(
-        environ
-    )
+    briefing = {DECLARED[name].variable: str(given[name].value) for name in BRIEFING_SETTINGS if name in given}
+    return briefing | dict(environ)
 
 
 def _nearest(folder: Path) -> Path | None:
-    # Of a folder that may not be looked into, this says no.
+    # False for a directory that may not be read.
     return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / _FILE)), None)
 
 
@@ -156,11 +129,11 @@ def toml(file: Path) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    told = toml(file)
-    if unknown := sorted(told.keys() - {*KNOBS, *OTHERS}):
-        known = sorted((*KNOBS, *OTHERS))
+    found = toml(file)
+    if unknown := sorted(found.keys() - DECLARED.keys()):
+        known = sorted(DECLARED)
         meant = [near for name in unknown if (near := _nearest_name(name, known))]
         which = f"did you mean {' and '.join(meant)}? Settings" if meant else "settings"
         raise ConfigError(f"{str(file)!r} sets {unknown}: {which} are {known}")
-    paths = {name: str(file.parent / told[name]) for name in PATHS if isinstance(told.get(name), str)}
-    return told | paths
+    texts = {name: value for name, value in found.items() if DECLARED[name].path and isinstance(value, str)}
+    return found | {name: str(file.parent / text) for name, text in texts.items()}
