@@ -9,6 +9,7 @@
     ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
     ├── GraphError      a graph would lose what the scrum master writes
     ├── InjectionError  a prompt cannot be given context
+    ├── NotFoundError   a thing that was named is not there: a file, a thread, a document, an entity
     └── StoreError      a memory cannot be opened, read or written
         └── EmbeddingError  its embedder fails, or gives something else than vectors
 
@@ -28,6 +29,10 @@ class ConfigError(ScrumMasterError, ValueError):
 
 class DecodeError(ScrumMasterError, ValueError):
     """Plain data does not have the shape of the value it should become."""
+
+
+class NotFoundError(ScrumMasterError):
+    """A thing that was named is not there: a file, a thread, a session, a document, an entity, an experience."""
 
 
 class ContextAssemblyError(ScrumMasterError):

@@ -16,7 +16,7 @@ from langgraph_scrum_master import ConfigError
 from langgraph_scrum_master.config import EntityContextConfig
 from langgraph_scrum_master.dialogue import Entity, EntityRegistry, Relation, ResolvedEntity
 from langgraph_scrum_master.dialogue.entities import entity_context, select_attributes
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.protocols import EntityLookup
 from langgraph_scrum_master.testing import ScriptedChatModel
 from langgraph_scrum_master.text.spelling import Vocabulary, spelled
@@ -393,8 +393,6 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
 @pytest.mark.parametrize(
     ("work", "told"),
     [
-        (lambda registry: registry.update("nobody", description="x"), "there is no entity 'nobody': add it first"),
-        (lambda registry: registry.mention("nobody"), "there is no entity 'nobody'"),
         (lambda registry: registry.update("maria", id="x"), r"can be changed, got \['id'\]"),
         (lambda registry: registry.add("John"), "an Entity must be given, with its canonical_name, got 'John'"),
         (lambda registry: Entity(canonical_name=" \n"), "a name must be a text with a letter"),
@@ -410,6 +408,13 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
 def test_what_cannot_be_is_refused(work: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         work(a_registry())
+
+
+def test_an_entity_must_be_known_to_be_changed_or_mentioned() -> None:
+    with pytest.raises(NotFoundError, match="there is no entity 'nobody': add it first"):
+        a_registry().update("nobody", description="x")
+    with pytest.raises(NotFoundError, match="there is no entity 'nobody'"):
+        a_registry().mention("nobody")
 
 
 def test_a_registry_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
@@ -459,7 +464,7 @@ def test_a_file_that_holds_something_else_is_told(name: str, text: str, told: st
 
     with pytest.raises(DecodeError, match=told):
         EntityRegistry.load(tmp_path / name)
-    with pytest.raises(DecodeError, match="cannot read"):
+    with pytest.raises(NotFoundError, match="cannot read"):
         EntityRegistry.load(tmp_path / "nowhere.json")
 
 

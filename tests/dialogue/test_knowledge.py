@@ -19,12 +19,13 @@ from langgraph.store.memory import InMemoryStore
 from typer.testing import CliRunner
 
 from builders import NOON
-from langgraph_scrum_master import ChromaMemory, ConfigError, ScrumMasterError, StoreError, StoreMemory
+from langgraph_scrum_master import ChromaMemory, ConfigError, ScrumMasterError, StoreMemory
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue import Document, KnowledgeBase, KnowledgeChunk, ResolvedEntity
 from langgraph_scrum_master.dialogue.knowledge import SearchResult
 from langgraph_scrum_master.dialogue.knowledge.boosts import boosted
+from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.protocols import Knowledge
 from langgraph_scrum_master.text.chunks import chunks
@@ -250,7 +251,7 @@ async def test_namespaces_and_shelves_do_not_mix(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_told() -> None:
     base = a_base()
 
-    with pytest.raises(StoreError, match="there is no document 'nothing' to update: index_document keeps a new one"):
+    with pytest.raises(NotFoundError, match="there is no document 'nothing' to update: index_document keeps a new one"):
         await base.update_document("nothing", a_document())
     text: Any = "Paper is wood."
     with pytest.raises(ConfigError, match="a Document must be given, with title and text, got 'Paper"):

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 from experiences import learned
 from langgraph_scrum_master import ChromaMemory, ConfigError, ScrumMasterError, StoreMemory
 from langgraph_scrum_master.cli.app import app
+from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.learning import Searcher
 from langgraph_scrum_master.learning.indexers import (
     IndexReport,
@@ -221,7 +222,7 @@ async def test_a_folder_without_git_is_indexed_but_for_its_commits(tmp_path: Pat
     assert report.written == 3
     with pytest.raises(ConfigError, match="must be in a git repository: fatal: not a git repository"):
         await index_commits(ChromaMemory(), tmp_path)
-    with pytest.raises(ConfigError, match="there is no folder"):
+    with pytest.raises(NotFoundError, match="there is no folder"):
         await index_code(ChromaMemory(), tmp_path / "nowhere")
     with pytest.raises(ConfigError, match="must be in a git repository"):
         await index_commits(ChromaMemory(), tmp_path / "nowhere")

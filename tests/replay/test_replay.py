@@ -30,7 +30,7 @@ from typing_extensions import TypedDict
 from builders import DECISION, QUESTION, Given, a_context, a_state, says
 from langgraph_scrum_master import ChromaMemory, ConfigError, Decision, InjectionConfig, ScrumMaster, checkpoint_serde
 from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
 from langgraph_scrum_master.replay.databases import open_database
@@ -672,14 +672,21 @@ def test_the_steps_of_a_subgraph_are_replayed_each_call_for_itself(with_subgraph
 
 
 @pytest.mark.parametrize(
-    ("source", "subgraph", "told"),
+    ("source", "subgraph", "error", "told"),
     [
-        ("c.db", "crews", r"no subgraph 'crews' in thread 't' of 'c\.db': its subgraphs are \['crew', 'ops'\]"),
-        ("x.json", "crew", "only a database of checkpoints has subgraphs, got 'crew'"),
+        (
+            "c.db",
+            "crews",
+            NotFoundError,
+            r"no subgraph 'crews' in thread 't' of 'c\.db': its subgraphs are \['crew', 'ops'\]",
+        ),
+        ("x.json", "crew", DecodeError, "only a database of checkpoints has subgraphs, got 'crew'"),
     ],
 )
-def test_a_subgraph_that_is_not_there_is_told(with_subgraphs: Path, source: str, subgraph: str, told: str) -> None:
-    with pytest.raises(DecodeError, match=told):
+def test_a_subgraph_that_is_not_there_is_told(
+    with_subgraphs: Path, source: str, subgraph: str, error: type[Exception], told: str
+) -> None:
+    with pytest.raises(error, match=told):
         replay(with_subgraphs.with_name(source), thread="t", subgraph=subgraph)
 
 
@@ -700,9 +707,9 @@ def test_of_files_only_the_named_thread_is_replayed(tmp_path: Path) -> None:
     found = printed("replay", str(tmp_path), "--thread", "b")
 
     assert [(step["thread"], step["step"]) for step in found["steps"]] == [("b", 1), ("b", 3)]
-    with pytest.raises(DecodeError, match=r"there is no thread 'c' in .*: its threads are \['a', 'b'\]"):
+    with pytest.raises(NotFoundError, match=r"there is no thread 'c' in .*: its threads are \['a', 'b'\]"):
         replay(tmp_path, thread="c")
-    with pytest.raises(DecodeError, match=r"there is no thread 'c' in .*: its steps name none"):
+    with pytest.raises(NotFoundError, match=r"there is no thread 'c' in .*: its steps name none"):
         replay([a_snapshot()], thread="c")
 
 
@@ -732,7 +739,6 @@ def test_a_package_that_is_missing_is_named(
 @pytest.mark.parametrize(
     ("prepare", "told"),
     [
-        (lambda path: None, "there is no "),
         (lambda path: path.mkdir(), "there are no snapshots in "),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 200), "is no database of checkpoints"),
         (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "no such table"),
@@ -745,8 +751,13 @@ def test_a_source_that_cannot_be_read_is_told(tmp_path: Path, prepare: Any, told
         replay(tmp_path / "source", thread="t")
 
 
+def test_a_source_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="there is no "):
+        replay(tmp_path / "source", thread="t")
+
+
 def test_a_thread_that_is_not_there_is_told(database: Path) -> None:
-    with pytest.raises(DecodeError, match=r"there is no thread 'three' in 'c\.db': without --thread all are listed"):
+    with pytest.raises(NotFoundError, match=r"there is no thread 'three' in 'c\.db': without --thread all are listed"):
         replay(database, thread="three")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 from urllib.parse import quote, unquote
 
+from langgraph_scrum_master._internal.files import UnfitFileError, read_bytes
 from langgraph_scrum_master.errors import ConfigError
 
 T = TypeVar("T")
@@ -132,9 +133,9 @@ def file_text(path: Path) -> str:
         # A pipe or a device would keep whoever reads it waiting.
         if not path.is_file():
             raise ValueError("is no file")
-        if path.stat().st_size > _LARGEST:
-            raise ValueError(f"is larger than {_LARGEST:,} bytes")
-        content = path.read_bytes()
+        content = read_bytes(path, _LARGEST)
+    except UnfitFileError as error:
+        raise ValueError(f"is {error.strerror}") from error
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from error
     if b"\0" in content:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from langgraph_scrum_master._internal.files import write_atomically
 from langgraph_scrum_master.briefing.bank import Lesson
 
 _FILE = ".last-injection.json"
@@ -31,13 +31,7 @@ def write_tracking(
         "relevance": {"active": relevance_active, "weight": relevance_weight, "context_query": context_query},
         "entries": [_named(entry) for entry in entries],
     }
-    global_store.mkdir(parents=True, exist_ok=True)
-    unfinished = global_store / f"{_FILE}.{os.getpid()}"
-    try:
-        unfinished.write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(global_store / _FILE)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_atomically(global_store / _FILE, json.dumps(note, indent=2) + "\n")
 
 
 def _named(entry: Lesson) -> dict[str, object]:

@@ -23,7 +23,7 @@ from langgraph_scrum_master._internal.shapes import text_of
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.chroma import ChromaMemory
@@ -62,7 +62,7 @@ class Called:
         log_to_stderr()
         memory = ChromaMemory(self.folder, namespace=self.namespace, embedder=self.embedder)
         if not memory.begun:
-            raise DecodeError(f"{memory!r} is not there: fill it, or give its folder with --memory")
+            raise NotFoundError(f"{memory!r} is not there: fill it, or give its folder with --memory")
         return memory
 
 

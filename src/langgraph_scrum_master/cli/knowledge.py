@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, Wanted, counting, opened, wanted
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, NotFoundError
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.dialogue.knowledge import Document, KnowledgeBase
@@ -54,7 +54,7 @@ def remove(
 ) -> None:
     """Let go of a document."""
     if not asyncio.run(_base(folder, namespace, embedder).remove_document(identity)):
-        raise ConfigError(f"there is no document {identity!r}: give an id as `scrum-master knowledge add` printed it")
+        raise NotFoundError(f"there is no document {identity!r}: give an id as `scrum-master knowledge add` printed it")
     if as_json:
         typer.echo(json.dumps({"removed": identity}))
 
@@ -83,11 +83,11 @@ def _base(folder: str, namespace: str, embedder: str, new: bool = False) -> Know
 
 
 def _document(file: Path, date: str, doc_type: str) -> Document:
+    from langgraph_scrum_master._internal.files import LARGEST_DOCUMENT, load_text
     from langgraph_scrum_master.dialogue.knowledge import Document
-    from langgraph_scrum_master.team.record.files import read_text
     from langgraph_scrum_master.text.sections import sections_of
 
-    text = read_text(file)
+    text = load_text(file, LARGEST_DOCUMENT)
     title = next((section.title for section in sections_of(text) if section.title), file.stem)
     try:
         return Document(title=title, text=text, date=date, doc_type=doc_type, id=file.as_posix())

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from langgraph_scrum_master.cli.tables import folding
-from langgraph_scrum_master.errors import ConfigError, DecodeError
+from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.model import instant
 
@@ -122,10 +122,10 @@ def export(
         for line in lines:
             typer.echo(line)
         return
-    from langgraph_scrum_master.team.record.snapshots import write_text
+    from langgraph_scrum_master._internal.files import write_atomically
 
     written = list(lines)
-    write_text(file, "".join(f"{line}\n" for line in written))
+    write_atomically(file, "".join(f"{line}\n" for line in written))
     Console(markup=False, highlight=False).print(f"Wrote {len(written)} records to {file}.")
 
 
@@ -246,7 +246,7 @@ def opened(place: str, namespace: str, embedder: str, new: bool = False) -> Data
 
     folder = Path(place)
     if not new and not is_memory(folder):
-        raise DecodeError(f"there is no memory in {place!r}: fill one, or give its folder with --memory")
+        raise NotFoundError(f"there is no memory in {place!r}: fill one, or give its folder with --memory")
     if folder.exists() and not folder.is_dir():
         raise DecodeError(f"{place!r} is no folder: give one with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
@@ -280,9 +280,9 @@ def _exported(file: Path) -> Iterator[tuple[str, Record]]:
 
 
 def _objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    from langgraph_scrum_master.team.record.files import read_text
+    from langgraph_scrum_master._internal.files import LARGEST_RECORDING, load_text
 
-    for number, line in enumerate(read_text(file).split("\n"), 1):
+    for number, line in enumerate(load_text(file, LARGEST_RECORDING).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{file}:{number}"

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson
 from langgraph_scrum_master.cli.tables import folding
-from langgraph_scrum_master.errors import ConfigError, DecodeError, how_to_get
+from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError, how_to_get
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.dialogue.turn_store import TurnRecords
@@ -60,7 +60,7 @@ def show(
         chosen = turn if turn is not None else next(reversed(turns), "")
         if chosen not in turns:
             what = f"turn {turn!r} of session {session!r}" if turns else f"session {session!r}"
-            raise ConfigError(f"there is no record of {what}: `scrum-master records list` shows all")
+            raise NotFoundError(f"there is no record of {what}: `scrum-master records list` shows all")
         if as_json:
             typer.echo(json.dumps(kept.read(session, chosen), indent=2))
             return
@@ -72,7 +72,7 @@ def show(
 def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
     """The records in a file, which is only read."""
     if not file.is_file():
-        raise DecodeError(
+        raise NotFoundError(
             f"there is no store in {str(file)!r}: give the file that a LangGraph SqliteStore was opened with"
         )
     try:

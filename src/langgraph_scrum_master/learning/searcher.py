@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from langgraph_scrum_master._internal.shapes import one_of
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.learning.records import (
     AXES,
     Axis,
@@ -121,7 +121,7 @@ class Searcher:
         """Keep the experience with this id as it is after a change; gives it."""
         known = await self.get_experience(identity)
         if known is None:
-            raise ConfigError(f"there is no experience {identity!r}: a list of all experiences has their ids")
+            raise NotFoundError(f"there is no experience {identity!r}: a list of all experiences has their ids")
         changed = change(known)
         await self.keep_experience(changed)
         return changed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from langgraph_scrum_master._internal.serialisation import from_plain
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read, text_of, unwrapped
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import InjectionResult, Snapshot
 from langgraph_scrum_master.replay.databases import CheckpointDatabase, named, open_database
 from langgraph_scrum_master.replay.deltas import in_deltas, joined, whole
@@ -49,7 +49,7 @@ def thread_steps(source: str, thread: str | None, subgraph: str | None = None) -
         ids = checkpoints_of(database, thread)
         found = places(thread, subgraph or "", ids)
         if not found:
-            raise DecodeError(none_such(database.name, thread, subgraph, ids))
+            raise NotFoundError(none_such(database.name, thread, subgraph, ids))
         newest = [_loaded(database, place, ids[place.namespace][-1]) for place in found]
     note = " ".join(filter(None, (unread_part(thread, ids) if subgraph is None else "", _apart(thread, newest))))
     for place, last in zip(found, newest, strict=True):

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from langgraph_scrum_master._internal.files import first_bytes
 from langgraph_scrum_master.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def is_database(source: str | Path) -> bool:
     if str(source).startswith(POSTGRES):
         return True
     try:
-        with Path(source).open("rb") as file:
-            return file.read(len(SQLITE)) == SQLITE
+        return first_bytes(source, len(SQLITE)) == SQLITE
     except OSError:
         return False
 

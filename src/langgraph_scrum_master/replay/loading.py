@@ -10,7 +10,7 @@ from stat import S_ISDIR
 from typing import TypeAlias
 
 from langgraph_scrum_master._internal.shapes import mapping_of
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay.checkpoints import Run, history_steps, is_saved_state, thread_steps
 from langgraph_scrum_master.replay.databases import is_database
@@ -37,7 +37,8 @@ def runs(
         raise DecodeError(f"only a database of checkpoints has subgraphs, got {subgraph!r} for {source!r:.80}")
     elif isinstance(source, str | Path):
         files = _files(source)
-        placed = (snapshots_in(path, name) for name, path in files.items())
+        folder = Path(source) if Path(source).is_dir() else None
+        placed = (snapshots_in(path, name, folder) for name, path in files.items())
         found, count = _of_thread(placed, thread, str(source)), len(files)
     else:
         found, count = _of_thread([_given(source)], thread, "what was given"), 1
@@ -69,7 +70,7 @@ def _files(source: str | Path) -> dict[str, Path]:
     except (FileNotFoundError, NotADirectoryError):
         # A connection string, of whatever, may hold a password.
         name = str(source).split("://", 1)[0]
-        raise DecodeError(
+        raise NotFoundError(
             f"there is no {name!r}: give a file or folder of snapshots, a SQLite database of checkpoints, or a "
             "connection string of PostgreSQL"
         ) from None
@@ -95,7 +96,7 @@ def _of_thread(found: Iterable[Iterable[Placed]], thread: str | None, name: str)
         yield _run(filter(wanted, each))
     if thread is not None and seen and thread not in seen:
         told = f"its threads are {sorted(filter(None, seen))}" if any(seen) else "its steps name none"
-        raise DecodeError(f"there is no thread {thread!r} in {name!r}: {told}")
+        raise NotFoundError(f"there is no thread {thread!r} in {name!r}: {told}")
 
 
 def _given(things: Iterable[object]) -> Iterator[Placed]:

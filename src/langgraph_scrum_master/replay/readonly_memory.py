@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from langgraph_scrum_master.errors import DecodeError, StoreError
+from langgraph_scrum_master.errors import NotFoundError, StoreError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.protocols import MemoryStore
 
@@ -30,7 +30,7 @@ def borrowed(folder: str | Path, namespace: str = "default", embedder: str = "st
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not is_memory(Path(folder)):
-        raise DecodeError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
+        raise NotFoundError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
     with TemporaryDirectory(prefix="scrum-master-") as place:
         try:
             copy = copied(folder, Path(place) / "memory")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from langgraph_scrum_master._internal.files import LARGEST_DOCUMENT, load_text, write_atomically
 from langgraph_scrum_master._internal.serialisation import from_plain
 from langgraph_scrum_master._internal.shapes import dict_of
 from langgraph_scrum_master.dialogue.entities.entity import Entity
@@ -19,10 +19,9 @@ FORMATS = (".json", ".jsonl", ".toml")
 
 def read_entities(path: Path) -> tuple[list[Entity], int]:
     """The entities of a file, and the turn of the dialogue that their salience is of."""
+    text = load_text(path, LARGEST_DOCUMENT)
     try:
-        data = _parsed(path.suffix.lower(), path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
+        data = _parsed(path.suffix.lower(), text)
     except ValueError as error:
         raise DecodeError(f"{str(path)!r} cannot be read as {' or '.join(FORMATS)}: {error}") from error
     rows, turn = (data.get("entities"), data.get("turn", 0)) if isinstance(data, Mapping) else (data, 0)
@@ -34,10 +33,7 @@ def read_entities(path: Path) -> tuple[list[Entity], int]:
 def write_entities(path: Path, entities: Iterable[Entity], turn: int) -> None:
     """Write them as JSON; whoever reads at the same time sees the old file or the new one, whole."""
     data = {"turn": turn, "entities": [entity.to_dict() for entity in entities]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_name(f".{path.name}.{os.getpid()}")
-    written.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    written.replace(path)
+    write_atomically(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def _parsed(suffix: str, text: str) -> Any:

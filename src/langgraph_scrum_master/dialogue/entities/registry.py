@@ -18,7 +18,7 @@ from langgraph_scrum_master.dialogue.entities.extract import extracted
 from langgraph_scrum_master.dialogue.entities.files import read_entities, write_entities
 from langgraph_scrum_master.dialogue.entities.names import Names
 from langgraph_scrum_master.dialogue.model import EntityContext, ResolvedEntity
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, NotFoundError
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.text.spelling import spelled
 
@@ -200,7 +200,7 @@ class EntityRegistry:
 
     def _known(self, entity_id: str) -> Entity:
         if entity_id not in self._entities:
-            raise ConfigError(f"there is no entity {entity_id!r}: add it first")
+            raise NotFoundError(f"there is no entity {entity_id!r}: add it first")
         entity, turns = self._entities[entity_id], self._turn - self._since[entity_id]
         if not turns or not entity.salience:
             return entity

@@ -14,7 +14,7 @@ from langgraph_scrum_master.dialogue.knowledge.boosts import boosted
 from langgraph_scrum_master.dialogue.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.dialogue.knowledge.rerank import reranked
 from langgraph_scrum_master.dialogue.model import ResolvedEntity, RetrievedChunks
-from langgraph_scrum_master.errors import ConfigError, StoreError
+from langgraph_scrum_master.errors import ConfigError, NotFoundError
 from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import Memory
 from langgraph_scrum_master.protocols import Clock, MemoryStore, Opens, Reranker, TokenCounter, require
@@ -64,7 +64,7 @@ class KnowledgeBase:
         _refuse_other(document)
         async with self._one_writer():
             if await self._pieces_of(doc_id) is None:
-                raise StoreError(f"there is no document {doc_id!r} to update: index_document keeps a new one")
+                raise NotFoundError(f"there is no document {doc_id!r} to update: index_document keeps a new one")
             await self._keep(replace(document, id=doc_id))
 
     async def remove_document(self, doc_id: str) -> bool:

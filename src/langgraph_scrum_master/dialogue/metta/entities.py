@@ -14,7 +14,7 @@ from langgraph_scrum_master.dialogue.entities import (
 )
 from langgraph_scrum_master.dialogue.metta.values import Predicates, registry_of
 from langgraph_scrum_master.dialogue.model import EntityContext, EntityRelationship, ResolvedEntity
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.protocols import TokenCounter
 
 
@@ -23,7 +23,7 @@ def entity_predicates(registry: EntityRegistry, count: TokenCounter) -> Predicat
 
     def known(entity_id: str) -> Entity:
         if (entity := registry.get(entity_id)) is None:
-            raise ConfigError(f"there is no entity {entity_id!r}")
+            raise NotFoundError(f"there is no entity {entity_id!r}")
         return entity
 
     def contexts(state: object, resolved: Sequence[ResolvedEntity], tokens: int) -> tuple[EntityContext, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.files import LARGEST_DOCUMENT, load_text
 from langgraph_scrum_master._internal.git import Subcommand, git
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError
@@ -106,7 +107,7 @@ def _verified(root: Path, revision: str) -> str:
 def _cut_off(root: Path) -> frozenset[str]:
     """The oldest commits of a shallow clone, which seem to have added every file."""
     file = root / _git(root, "rev-parse", "--git-path", "shallow").strip()
-    return frozenset(file.read_text().split()) if file.is_file() else frozenset()
+    return frozenset(load_text(file, LARGEST_DOCUMENT).split()) if file.is_file() else frozenset()
 
 
 def _parsed(log: str, mark: str) -> Iterator[tuple[str, Commit]]:

@@ -9,10 +9,11 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from langgraph_scrum_master._internal.files import UnfitFileError, read_bytes
 from langgraph_scrum_master._internal.git import git
 from langgraph_scrum_master._internal.serialisation import Plain, json_shapes
 from langgraph_scrum_master._internal.threads import off_loop
-from langgraph_scrum_master.errors import ConfigError
+from langgraph_scrum_master.errors import ConfigError, NotFoundError
 from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import Memory, MemoryResult
 from langgraph_scrum_master.protocols import Capability, FullMemory, MemoryStore, require
@@ -69,7 +70,7 @@ Cut: TypeAlias = Callable[[ChangedFile], list[Memory]]
 def project_files(root: Path, suffixes: Sequence[str]) -> list[str]:
     """The project's own files with these suffixes: those that git would track, or else all that are not hidden."""
     if not root.is_dir():
-        raise ConfigError(f"there is no folder {str(root)!r}")
+        raise NotFoundError(f"there is no folder {str(root)!r}")
     names = _tracked(root)
     own = _walked(root) if names is None else (name for name in names if all(map(_own, name.split("/")[:-1])))
     wanted = sorted({name for name in own if name.endswith(tuple(suffixes))})
@@ -148,9 +149,9 @@ def _looked_at(root: Path, path: str, noted: Mapping[str, Any] | None, cut: Cut)
     """The file if it changed, None if it did not, or why it is left out."""
     file = root / path
     try:
-        if file.stat().st_size > _LARGEST:
-            return f"larger than {_LARGEST:,} bytes"
-        content = file.read_bytes()
+        content = read_bytes(file, _LARGEST, folder=root)
+    except UnfitFileError as error:
+        return str(error.strerror)
     except OSError as error:
         return f"cannot be read: {error.strerror}"
     digest = blake2s(content, digest_size=16).hexdigest()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from langgraph_scrum_master._internal.files import UnfitFileError, read_text
 from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, truthy
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.model import Query, RetrievedContext
@@ -37,12 +38,16 @@ class ArchitectureSource:
 def _read_folder(folder: Path) -> list[Piece]:
     if not folder.is_dir():
         raise NotADirectoryError(f"architecture_path must be a folder of Markdown files, got {str(folder)!r}")
-    paths = [path for path in sorted(folder.rglob("*.md")) if path.stat().st_size <= MOST_BYTES]
-    return _in_force([(f"adr:{path.relative_to(folder).as_posix()}", _read_file(path)) for path in paths])
+    adrs = ((path, _read_file(path, folder)) for path in sorted(folder.rglob("*.md")))
+    return _in_force([(f"adr:{path.relative_to(folder).as_posix()}", adr) for path, adr in adrs if adr is not None])
 
 
-def _read_file(path: Path) -> Adr:
-    return parse_adr(path.read_text(encoding="utf-8", errors="replace"), path.stem)
+def _read_file(path: Path, folder: Path) -> Adr | None:
+    """The file's decision. None if it is too large, no regular file, a link out of the folder, or gone by now."""
+    try:
+        return parse_adr(read_text(path, MOST_BYTES, folder=folder, errors="replace"), path.stem)
+    except (UnfitFileError, FileNotFoundError):
+        return None
 
 
 def _in_state(state: State) -> list[Piece]:

@@ -11,8 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langgraph_scrum_master._internal.files import LARGEST_RECORDING, load_text, write_atomically
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, text_of
-from langgraph_scrum_master.errors import DecodeError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.team.record.exports import messages_in
 from langgraph_scrum_master.team.record.snapshots import (
@@ -21,7 +22,6 @@ from langgraph_scrum_master.team.record.snapshots import (
     dumped,
     plain_message,
     state_slice,
-    write_text,
 )
 from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
 
@@ -41,7 +41,7 @@ class Placed(NamedTuple):
 
 def read_json(path: Path | str, text: str | None = None) -> Any:
     """What a JSON file holds, or this text of it."""
-    text = read_text(path) if text is None else text
+    text = load_text(path, LARGEST_RECORDING) if text is None else text
     if not text.strip():
         raise DecodeError(f"{str(path)!r} is empty: it must hold JSON")
     try:
@@ -50,36 +50,27 @@ def read_json(path: Path | str, text: str | None = None) -> Any:
         raise DecodeError(f"{str(path)!r} is not JSON: {error}") from error
 
 
-def read_text(path: Path | str) -> str:
-    """The text of a file."""
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DecodeError(f"{str(path)!r} must be UTF-8: {error}") from error
-
-
-def snapshots_in(path: Path, name: str = "") -> Iterator[Placed]:
+def snapshots_in(path: Path, name: str = "", folder: Path | None = None) -> Iterator[Placed]:
     """The snapshots of a file of JSON or of JSON lines; what cannot be read is told in its place, and the rest goes on.
 
-    A list of messages gives a snapshot for each of them, which holds what was there then.
+    A list of messages gives a snapshot for each of them, which holds what was there then. A link that leads out of the
+    folder is not followed, if one is given.
     """
     name = name or path.name
     try:
-        text = read_text(path)
+        text = load_text(path, LARGEST_RECORDING, folder)
         lines = _lines(text)
         if _is_lines(path, lines):
             yield from _of_lines(name, lines)
         else:
             yield from _placed(name, of_data(read_json(name, text), name))
-    except DecodeError as error:
+    except (DecodeError, NotFoundError) as error:
         yield Placed(name, None, str(error))
 
 
 def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
     """The one state that a file holds, or this text of it; of a conversation, that after its last message."""
-    text, name = read_text(path) if text is None else text, str(path)
+    text, name = load_text(path, LARGEST_RECORDING) if text is None else text, str(path)
     lines = _lines(text)
     if _is_lines(path, lines):
         return _only([_snapshot_of(placed) for placed in _of_lines(name, lines)], name)
@@ -111,12 +102,12 @@ def _snapshot_of(placed: Placed) -> Snapshot:
 def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
     """Write the snapshots as JSON lines; into a `.json` file a single one as a person reads it, or a list of them."""
     if path.suffix != ".json":
-        write_text(path, "".join(map(dumped, snapshots)))
+        write_atomically(path, "".join(map(dumped, snapshots)))
     elif len(snapshots) == 1:
-        write_text(path, dumped(snapshots[0], indent=1))
+        write_atomically(path, dumped(snapshots[0], indent=1))
     else:
         rows = ",\n".join(dumped(snapshot).rstrip() for snapshot in snapshots)
-        write_text(path, f"[\n{rows}\n]\n")
+        write_atomically(path, f"[\n{rows}\n]\n")
 
 
 def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from langgraph_scrum_master._internal.files import write_atomically
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import absent, dict_of, items_of, mapping_of, read
 from langgraph_scrum_master.errors import ConfigError
@@ -94,18 +93,6 @@ def dumped(snapshot: Snapshot, indent: int | None = None) -> str:
     return json.dumps(data, ensure_ascii=False, sort_keys=True, indent=indent) + "\n"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file at once: whoever reads it meanwhile has the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        fresh.write_bytes(text.encode(errors="backslashreplace"))
-        fresh.replace(path)
-    finally:
-        # There only if it failed.
-        fresh.unlink(missing_ok=True)
-
-
 class SnapshotRecorder:
     """Writes each snapshot into a file of its own in a folder, which is made, and lets the oldest go.
 
@@ -124,7 +111,7 @@ class SnapshotRecorder:
         moment = "".join(char for char in snapshot.at.split("+")[0] if char.isalnum())
         gap = snapshot.result.gap.gap_id if snapshot.result is not None else ""
         name = f"{moment}-{digest(snapshot.thread, gap)}{_SUFFIX}"
-        write_text(self._folder / name, dumped(snapshot))
+        write_atomically(self._folder / name, dumped(snapshot))
         for old in sorted(self._folder.glob(f"*{_SUFFIX}"))[: -self._most]:
             old.unlink(missing_ok=True)
 
