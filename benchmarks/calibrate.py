@@ -13,8 +13,8 @@ Printed:
   conversation; and how often all that makes an alert
 - for several bars of `InjectionPipeline` how often a question about another conversation gets anything, and how much of
   what was found of the evidence passes
-- for several values of `EARNS_ITS_TOKENS` how often a question about another conversation gets anything, and how much
-  evidence passes
+- for several values of `RankTuning.relevance_bar` how often a question about another conversation gets anything, and
+  how much evidence passes
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ from langgraph_scrum_master.prompts.divergence import COMPARED, LEAST_WORDS, div
 from langgraph_scrum_master.prompts.pipeline import MIN_RELEVANCE_SCORE
 from langgraph_scrum_master.prompts.priority import summed_relevance
 from langgraph_scrum_master.rank.query import Candidates, RankQuery
-from langgraph_scrum_master.rank.relevance import RELEVANCE_BAR, calibrated
+from langgraph_scrum_master.rank.relevance import calibrated
 from langgraph_scrum_master.rank.spaces import SPACES, Space
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING
 from langgraph_scrum_master.text.terms import terms
 
 EVERY = 4
@@ -194,7 +195,7 @@ def bar(conversations: list[Conversation]) -> None:
             own.append(([s for _, s in found], [s for key, s in found if key in question.evidence]))
         unknown = conversation.strange(conversations[(i + 1) % len(conversations)])
         foreign += [max((score for _, score in conversation.scored(text)), default=0.0) for text in unknown]
-    print(f"\nEARNS_ITS_TOKENS (now {RELEVANCE_BAR})   foreign questions served   own evidence that passes")
+    print(f"\nrelevance_bar (now {DEFAULT_TUNING.relevance_bar})   foreign questions served   own evidence that passes")
     for share in (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.28):
         needed = calibrated(share)
         passes = sum(score >= needed for _, evidence in own for score in evidence)

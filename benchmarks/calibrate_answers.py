@@ -1,4 +1,4 @@
-"""How the weights of `rank/answers.py` were found: which records answer the needs of teams at work.
+"""How `RankTuning.answer_weights` were found: which records answer the needs of teams at work.
 
     python benchmarks/calibrate_answers.py [--projects FOLDER ...] [--chats FOLDER]
 
@@ -26,9 +26,10 @@ from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.memory.record_memory import CANDIDATES
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.memory.search import may_answer
-from langgraph_scrum_master.rank.answers import ANSWER_BAR, AnswerWeights, NeedQuery, signs_of
+from langgraph_scrum_master.rank.answers import NeedQuery, signs_of
 from langgraph_scrum_master.rank.query import Candidates
 from langgraph_scrum_master.rank.spaces import SPACES
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, AnswerWeights
 from langgraph_scrum_master.retrieval.dedupe import FAR_BELOW
 from langgraph_scrum_master.team.needs import build_queries
 from serving import OWN, Project, gap_of, holds, own_project, project_in
@@ -63,7 +64,7 @@ def _need(
     shelf = backend.current()
     needed = NeedQuery(text, around, shelf.statistics, backend.embedder)
     rows = may_answer(shelf, needed, SEARCHED, CANDIDATES)
-    signs, _, _ = signs_of(needed, Candidates([row.candidate for row in rows]), SPACES)
+    signs, _ = signs_of(needed, Candidates([row.candidate for row in rows]), SPACES)
     best = np.argsort(-(signs[:, 1] + 0.02 * signs[:, 4]), kind="stable")[:SHOWN]
     records = shelf.records([rows[i].id for i in best])
     texts = [(rows[i].key, records[rows[i].id].text) for i in best]
@@ -163,7 +164,7 @@ async def main() -> None:
     groups = sorted({need.group for need in needs})
     for group in groups if len(groups) > 1 else ():
         weights = fitted([need for need in needs if need.group != group])
-        print(f"{group:24}", outcome([n for n in needs if n.group == group], weights, ANSWER_BAR))
+        print(f"{group:24}", outcome([n for n in needs if n.group == group], weights, DEFAULT_TUNING.answer_bar))
     left_out = {
         bar: [
             outcome([n for n in needs if n.group == g], fitted([n for n in needs if n.group != g]), bar) for g in groups

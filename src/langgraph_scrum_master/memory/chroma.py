@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
@@ -15,8 +14,10 @@ from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.folder import FILE, is_earlier, is_memory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.protocols import Clock, Embedder
 from langgraph_scrum_master.rank.embedders import embedder_for
+from langgraph_scrum_master.rank.recipe import Recipe, Spaces
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 
 if TYPE_CHECKING:
     from chromadb.api import ClientAPI
@@ -36,9 +37,11 @@ class ChromaMemory(DatabaseMemory):
     - `ChromaMemory()` lives as long as the process, and no other instance sees it.
     - `ChromaMemory(client=chromadb.HttpClient(...))` keeps everything in a Chroma server.
 
-    Nothing is opened before it is used. `spaces` puts models of yours in the place of spaces of ranking, as
-    `{"E10": embeddings}`; E1's is the `embedder`. `durability="normal"` risks the last writes in a power failure, and
-    writes faster. `most_records` limits how many records each namespace may have.
+    Nothing is opened before it is used. `spaces` replaces similarity spaces by models of yours, as
+    `{"E10": embeddings}`, and adds spaces of yours, as `{"X1": space}`; the model of E1 is the `embedder`. `tuning`
+    holds the numbers of ranking. `clock` gives the time of queries that come without one, which the temporal spaces
+    need. `durability="normal"` risks the last writes in a power failure, and writes faster. `most_records` limits how
+    many records each namespace may have.
     """
 
     def __init__(
@@ -48,7 +51,9 @@ class ChromaMemory(DatabaseMemory):
         client: ClientAPI | None = None,
         embedder: str | Embedder = "static",
         namespace: str = "default",
-        spaces: Mapping[str, Embedder] | None = None,
+        spaces: Spaces | None = None,
+        tuning: RankTuning = DEFAULT_TUNING,
+        clock: Clock | None = None,
         durability: _Durability = "full",
         most_records: int | None = None,
     ) -> None:
@@ -63,13 +68,15 @@ class ChromaMemory(DatabaseMemory):
                 _store(Path(path) if path is not None else None, durability, most_records, embedder),
                 namespace,
                 embedder=embedder,
-                models=spaces,
+                recipe=Recipe.of(spaces, tuning, clock),
             )
         else:
             from langgraph_scrum_master.memory.chroma_server import ChromaServerBackend
 
-            if spaces or most_records is not None:
-                raise ConfigError("spaces and most_records need a folder: a Chroma server has neither")
+            if spaces or clock or tuning is not DEFAULT_TUNING or most_records is not None:
+                raise ConfigError(
+                    "spaces, tuning, clock and most_records do not work with a Chroma server: give a path"
+                )
             backend = ChromaServerBackend(client, namespace, embedder=embedder)
         super().__init__(backend)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
@@ -17,7 +17,9 @@ from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.protocols import Embedder
+from langgraph_scrum_master.protocols import Clock, Embedder
+from langgraph_scrum_master.rank.recipe import Recipe, Spaces
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -85,6 +87,7 @@ class PostgresMemory(DatabaseMemory):
     """A `MemoryStore` in PostgreSQL with pgvector, in a schema of its own, for any number of processes and machines.
 
     `conninfo` is a `postgresql://` URL, or what `psycopg.connect` takes. The tables are made when it is first used.
+    `spaces`, `tuning` and `clock` are as in `ChromaMemory`.
     """
 
     def __init__(
@@ -93,12 +96,14 @@ class PostgresMemory(DatabaseMemory):
         *,
         embedder: str | Embedder = "static",
         namespace: str = "default",
-        spaces: Mapping[str, Embedder] | None = None,
+        spaces: Spaces | None = None,
+        tuning: RankTuning = DEFAULT_TUNING,
+        clock: Clock | None = None,
         most_records: int | None = None,
     ) -> None:
         check_namespace(namespace)
         store = RecordStore(_place(conninfo), lambda: PostgresDatabase(conninfo), most_records=most_records)
-        super().__init__(StoreBackend(store, namespace, embedder=embedder, models=spaces))
+        super().__init__(StoreBackend(store, namespace, embedder=embedder, recipe=Recipe.of(spaces, tuning, clock)))
 
 
 class PostgresStatements(Statements):

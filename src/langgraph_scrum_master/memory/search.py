@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
@@ -13,13 +13,13 @@ from langgraph_scrum_master.memory.shelf import Shelf
 from langgraph_scrum_master.memory.statistics import MergedStatistics
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.answers import NeedQuery, answers
+from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import Around, Candidates, RankQuery
-from langgraph_scrum_master.rank.relevance import CITING, NEIGHBOURS, Agreement, agreement, fair, supported
-from langgraph_scrum_master.rank.spaces import SPACES, with_models
-
-SUPPORTED = 12
-"""The best candidates at first sight, whose neighbours become candidates too."""
+from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
+from langgraph_scrum_master.rank.relevance import Agreement, agreement, fair, supported
+from langgraph_scrum_master.rank.spaces import spaces_for
+from langgraph_scrum_master.rank.tuning import RankTuning
 
 
 def search(
@@ -29,21 +29,21 @@ def search(
     query: str,
     limit: int,
     k: int | None,
-    models: Mapping[str, Embedder],
+    recipe: Recipe = DEFAULT_RECIPE,
 ) -> list[list[Ranked]]:
     """The `k` records of these kinds in each shelf that serve the query best, best first; all candidates if it is None.
 
-    The shelves are weighed as one corpus. `models` take the place of spaces. Without an embedder, words alone count.
+    The shelves count as one corpus. Without an embedder, words alone count.
     """
     filled = [shelf.statistics for shelf in shelves if any(map(shelf.count, kinds))]
     if not filled:
         return [[] for _ in shelves]
-    asked = RankQuery(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, models=models)
+    asked = _query(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, recipe)
     found = [_candidates(shelf, asked, kinds, limit) for shelf in shelves]
     if not any(found):
         return [[] for _ in shelves]
-    agreed, candidates = _agreed(list(zip(shelves, found, strict=True)), asked, models)
-    total = fair(supported(agreed.total, agreed.whole, candidates), candidates)
+    agreed, candidates = _agreed(list(zip(shelves, found, strict=True)), asked, recipe)
+    total = fair(supported(agreed.total, agreed.whole, candidates, recipe.tuning), candidates, recipe.tuning)
     ends = np.cumsum([len(rows) for rows in found]).tolist()
     orders = [
         (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
@@ -65,19 +65,16 @@ def search_answers(
     around: Sequence[Around],
     limit: int,
     k: int,
-    models: Mapping[str, Embedder],
+    recipe: Recipe = DEFAULT_RECIPE,
 ) -> list[Ranked]:
     """The `k` records of these kinds that most likely answer a need, in the light of what was said around it."""
     if not any(map(shelf.count, kinds)):
         return []
-    needed = NeedQuery(need, around, shelf.statistics, embedder, models)
+    needed = NeedQuery(need, around, shelf.statistics, embedder, recipe.models, now=recipe.now, tuning=recipe.tuning)
     found = may_answer(shelf, needed, kinds, limit)
     if not found:
         return []
-    numbers = [row.id for row in found]
-    by_model = {space: shelf.model_vectors(numbers, space, model) for space, model in models.items()}
-    candidates = Candidates([row.candidate for row in found], by_model)
-    matches = answers(needed, candidates, with_models(models) if models else SPACES)
+    matches = answers(needed, _side_by_side([(shelf, found)], recipe), spaces_for(recipe))
     best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -found[i].id))[:k]
     return _ranked(shelf, [found[i] for i in best], [matches[i] for i in best])
 
@@ -88,19 +85,23 @@ def may_answer(shelf: Shelf, needed: NeedQuery, kinds: Sequence[Kind], limit: in
 
 
 def compare(
-    shelf: Shelf, embedder: Embedder, query: str, rows: Sequence[Row], models: Mapping[str, Embedder]
+    shelf: Shelf, embedder: Embedder, query: str, rows: Sequence[Row], recipe: Recipe = DEFAULT_RECIPE
 ) -> list[Ranked]:
     """These records in their order, each with how like the query it is by itself."""
     if not rows:
         return []
-    agreed, _ = _agreed([(shelf, rows)], RankQuery(query, shelf.statistics, embedder, models=models), models)
+    agreed, _ = _agreed([(shelf, rows)], _query(query, shelf.statistics, embedder, recipe), recipe)
     return _ranked(shelf, rows, agreed.matches(agreed.total, range(len(rows))))
+
+
+def _query(text: str, corpus: Corpus, embedder: Embedder | None, recipe: Recipe) -> RankQuery:
+    return RankQuery(text, corpus, embedder, now=recipe.now, models=recipe.models, tuning=recipe.tuning)
 
 
 def _candidates(shelf: Shelf, asked: RankQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The nearest by vectors and by words, and what stands around the best of them."""
     rows, seen = _first_sight(shelf, asked, kinds, limit)
-    further = _around(shelf, sorted(rows, key=lambda row: -seen[row.id]))
+    further = _around(shelf, sorted(rows, key=lambda row: -seen[row.id]), asked.tuning)
     return rows + shelf.rows(sorted(further - seen.keys()), list(kinds))
 
 
@@ -121,19 +122,29 @@ def _first_sight(
 
 
 def _agreed(
-    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: RankQuery, models: Mapping[str, Embedder]
+    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: RankQuery, recipe: Recipe
 ) -> tuple[Agreement, Candidates]:
     """How the records of several shelves agree with a query, compared all at once."""
     filled = [(shelf, rows) for shelf, rows in found if rows]
+    candidates = _side_by_side(filled, recipe)
+    return agreement(asked, candidates, spaces_for(recipe), [len(rows) for _, rows in filled]), candidates
+
+
+def _side_by_side(filled: Sequence[tuple[Shelf, Sequence[Row]]], recipe: Recipe) -> Candidates:
+    """The records of several shelves as candidates."""
     by_model = {
         space: np.concatenate([shelf.model_vectors([row.id for row in rows], space, model) for shelf, rows in filled])
-        for space, model in models.items()
+        for space, model in recipe.models.items()
     }
     every = [row.candidate for _, rows in filled for row in rows]
     places = [place for place, (_, rows) in enumerate(filled) for _ in rows]
-    candidates = Candidates(every, by_model, places)
-    spaces = with_models(models) if models else SPACES
-    return agreement(asked, candidates, spaces, [len(rows) for _, rows in filled]), candidates
+    return Candidates(every, by_model, places, lambda: [text for each in filled for text in _texts(*each)])
+
+
+def _texts(shelf: Shelf, rows: Sequence[Row]) -> list[str]:
+    records = shelf.records([row.id for row in rows])
+    # Another process may have removed one meanwhile.
+    return [records[row.id].text if row.id in records else "" for row in rows]
 
 
 def _ranked(shelf: Shelf, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:
@@ -141,9 +152,10 @@ def _ranked(shelf: Shelf, rows: Sequence[Row], matches: Sequence[Match]) -> list
     return [Ranked(records[row.id], match) for row, match in zip(rows, matches, strict=True) if row.id in records]
 
 
-def _around(shelf: Shelf, best: Sequence[Row]) -> set[int]:
+def _around(shelf: Shelf, best: Sequence[Row], tuning: RankTuning) -> set[int]:
     """The records beside these in their sessions, and those that they refer to."""
-    places = [row.candidate for row in best[:SUPPORTED] if row.candidate.session]
-    beside = {(p.session, p.position + sign * off) for p in places for off, _ in NEIGHBOURS for sign in (-1, 1)}
-    cited = Candidates([row.candidate for row in best[:CITING]]).references.flat if best else ()
+    places = [row.candidate for row in best[: tuning.supporters] if row.candidate.session]
+    offsets = [sign * off for off, _ in tuning.neighbours for sign in (-1, 1)]
+    beside = {(each.session, each.position + offset) for each in places for offset in offsets}
+    cited = Candidates([row.candidate for row in best[: tuning.citing]]).references.flat if best else ()
     return shelf.around(sorted(beside), sorted({int(name) for name in cited}))

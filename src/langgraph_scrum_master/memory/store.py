@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from langgraph_scrum_master.memory.records import SEARCHED, DecisionFilter, Kind
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.protocols import CAPABILITIES, Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
+from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.database import Database, Row
@@ -105,7 +107,7 @@ class StoreBackend(Backend):
         shelf: str = "",
         *,
         embedder: str | Embedder = "static",
-        models: Mapping[str, Embedder] | None = None,
+        recipe: Recipe = DEFAULT_RECIPE,
     ) -> None:
         if isinstance(embedder, str) and embedder not in EMBEDDERS:
             raise ConfigError(
@@ -115,8 +117,7 @@ class StoreBackend(Backend):
         self.tenant = tenant
         self.shelf = shelf
         self._embedder_choice = embedder
-        self._models = dict(models or {})
-        _refuse_unknown_spaces(self._models)
+        self._recipe = recipe
 
     @property
     def place(self) -> str:
@@ -130,7 +131,7 @@ class StoreBackend(Backend):
 
     def elsewhere(self, tenant: str, shelf: str) -> StoreBackend:
         """Another shelf, or another tenant, in the same database."""
-        return StoreBackend(self.store, tenant, shelf, embedder=self._embedder_choice, models=self._models)
+        return StoreBackend(self.store, tenant, shelf, embedder=self._embedder_choice, recipe=self._recipe)
 
     def open(self) -> None:
         """Load the embedder, the statistics and the vectors."""
@@ -156,9 +157,9 @@ class StoreBackend(Backend):
         """Store the records in one transaction; what is stored already, word for word, is not written again."""
         shelf = self.current()
         written = self.store.writer.put(shelf, records, self.embedder)
-        if self._models and written:
+        if self._recipe.models and written:
             searched = [number for number, kind in written if kind in SEARCHED]
-            for space, model in self._models.items():
+            for space, model in self._recipe.models.items():
                 shelf.refresh().model_vectors(searched, space, model)
 
     def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
@@ -174,14 +175,14 @@ class StoreBackend(Backend):
         """The records that serve the query best, of the nearest by vectors and by words."""
         from langgraph_scrum_master.memory.search import search
 
-        (found,) = search([self.current()], self.embedder, kinds, query, limit, k, self._models)
+        (found,) = search([self.current()], self.embedder, kinds, query, limit, k, self._recipe)
         return found
 
     def ranked_by_words(self, kinds: Sequence[Kind], query: str, limit: int, k: int) -> list[Ranked]:
         """The same without a vector of the query."""
         from langgraph_scrum_master.memory.search import search
 
-        (found,) = search([self.current()], None, kinds, query, limit, k, {})
+        (found,) = search([self.current()], None, kinds, query, limit, k, replace(self._recipe, models={}))
         return found
 
     def ranked_shelves(
@@ -191,7 +192,7 @@ class StoreBackend(Backend):
         from langgraph_scrum_master.memory.search import search
 
         current = [self.elsewhere(self.tenant, shelf).current() for shelf in shelves]
-        return search(current, self.embedder, kinds, query, limit, k, self._models)
+        return search(current, self.embedder, kinds, query, limit, k, self._recipe)
 
     def answering(
         self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
@@ -199,7 +200,7 @@ class StoreBackend(Backend):
         """The records that most likely answer the need."""
         from langgraph_scrum_master.memory.search import search_answers
 
-        return search_answers(self.current(), self.embedder, kinds, need, around, limit, k, self._models)
+        return search_answers(self.current(), self.embedder, kinds, need, around, limit, k, self._recipe)
 
     def recent(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
         """The newest records of the session, or made since, newest first, compared with the query."""
@@ -270,7 +271,7 @@ class StoreBackend(Backend):
         from langgraph_scrum_master.memory.search import compare
 
         shelf = self.current()
-        return compare(shelf, self.embedder, query, rows(shelf), self._models)
+        return compare(shelf, self.embedder, query, rows(shelf), self._recipe)
 
     def _records(self, rows: Callable[[Shelf], list[Row]]) -> list[Record]:
         shelf = self.current()
@@ -290,17 +291,3 @@ def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> list[Row]:
     since = max(0.0, instant(filters.time_range_start)) if filters.time_range_start is not None else 0.0
     until = instant(filters.time_range_end) if filters.time_range_end is not None else _FOREVER
     return shelf.select("decision", filters.agent_type or "", wanted, since, until, limit)
-
-
-def _refuse_unknown_spaces(models: Mapping[str, Embedder]) -> None:
-    # As in rank/spaces, which is too much to load here.
-    known = [f"E{i}" for i in range(5, 14)]
-    hints = {"E1": "give the model of E1 as `embedder`"} | dict.fromkeys(("E2", "E3", "E4"), "it counts nothing")
-    for space, model in models.items():
-        if space not in known:
-            hint = hints.get(space, f"it must be among {known}")
-            raise ConfigError(f"spaces has a model for {space!r}: {hint}")
-        if not (hasattr(model, "embed_documents") and hasattr(model, "embed_query")):
-            raise ConfigError(
-                f"the model for {space} must have embed_documents and embed_query, got {type(model).__name__}"
-            )

@@ -8,8 +8,8 @@ most needs say little of what they are about.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, log
-from typing import NamedTuple
+from functools import partial
+from math import exp
 
 import numpy as np
 
@@ -18,35 +18,10 @@ from langgraph_scrum_master.rank.corpus import Corpus, Texts
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import Around, Candidate, Candidates, RankQuery, document_vectors, packed_vector
-from langgraph_scrum_master.rank.relevance import ANOTHER, agreement
-from langgraph_scrum_master.rank.spaces import SPACES, Space, lexical
+from langgraph_scrum_master.rank.relevance import Agreement, agreement
+from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, Space, lexical
 from langgraph_scrum_master.rank.spaces.graph import others
-
-BEHIND = 5
-"""How far ahead of the text at this place a text is tells whether it stands out."""
-
-
-class AnswerWeights(NamedTuple):
-    """What each sign counts in log odds that a text holds the answer: `benchmarks/calibrate_answers.py` prints them."""
-
-    always: float = 0.0
-    words: float = 0.0
-    """The words of the need and of what was said around it that the text has, by BM25, counted in words that no text
-    has, as a logarithm: not as a share, for talk has many other words."""
-    ahead: float = 0.0
-    """The share by which that is more than the sixth best text's."""
-    of_best: float = 0.0
-    """That as a share of the best text's."""
-    need: float = 0.0
-    """The agreement of all spaces with the need alone, as a share of what it could be."""
-
-
-_WEIGHTS = AnswerWeights(always=-7.18, words=2.61, ahead=1.86, of_best=2.49, need=3.19)
-
-ANSWER_BAR = 0.24
-"""The probability from which a text is worth its tokens: score 0.7."""
-
-_AT_BAR = log(0.7 / 0.3) - log(ANSWER_BAR / (1 - ANSWER_BAR))
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 
 
 class NeedQuery:
@@ -59,9 +34,14 @@ class NeedQuery:
         corpus: Corpus,
         embedder: Embedder | None,
         models: Mapping[str, Embedder] | None = None,
+        *,
+        now: float | None = None,
+        tuning: RankTuning = DEFAULT_TUNING,
     ) -> None:
-        self.alone = RankQuery(text, corpus, embedder, models=models)
-        self.whole = RankQuery(text, corpus, embedder, models=models, around=around) if around else self.alone
+        query = partial(RankQuery, text, corpus, embedder, now=now, models=models, tuning=tuning)
+        self.tuning = tuning
+        self.alone = query()
+        self.whole = query(around=around) if around else self.alone
 
     @property
     def both(self) -> tuple[RankQuery, ...]:
@@ -71,33 +51,29 @@ class NeedQuery:
 
 def answers(needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space] = SPACES) -> list[Match]:
     """How likely each of these texts holds the answer, as a score that is 0.7 where it is worth its tokens."""
-    signs, strengths, agreed = signs_of(needed, candidates, spaces)
-    codes = [space.code for space in strengths]
-    own = np.stack(list(strengths.values()), axis=1).astype("float64").round(3).tolist()
-    scores = [_scored(each) for each in (signs @ _WEIGHTS).tolist()]
-    return [
-        Match(score, dict(zip(codes, each, strict=True)), together)
-        for score, each, together in zip(scores, own, agreed.round(3).tolist(), strict=True)
-    ]
+    tuning = needed.tuning
+    signs, whole = signs_of(needed, candidates, spaces)
+    scores = [_scored(each, tuning.answer_shift) for each in (signs @ tuning.answer_weights).tolist()]
+    together = np.sum([space.weight_in(tuning) * strength for space, strength in whole.weighted.items()], axis=0)
+    reported = whole.reported(range(len(candidates)))
+    return [Match(*each) for each in zip(scores, reported, together.round(3).tolist(), strict=True)]
 
 
-def _scored(log_odds: float) -> float:
+def _scored(log_odds: float, shift: float) -> float:
     """The odds of an answer as a score."""
-    return 1 / (1 + exp(-max(-50.0, min(50.0, log_odds + _AT_BAR))))
+    return 1 / (1 + exp(-max(-50.0, min(50.0, log_odds + shift))))
 
 
-def signs_of(
-    needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space]
-) -> tuple[Array, dict[Space, Array], Array]:
-    """A row of signs for each text, in the order of `Weights`; its strengths, and those together."""
+def signs_of(needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space]) -> tuple[Array, Agreement]:
+    """A row of signals for each text, in the order of `AnswerWeights`, and how the texts agree with the whole."""
     whole = agreement(needed.whole, candidates, spaces)
     alone = agreement(needed.alone, candidates, spaces) if needed.alone is not needed.whole else whole
     nothing = np.zeros(len(candidates))
     words = whole.strengths.get(lexical.SPACE, nothing).astype("float64")
     if needed.alone.families:
-        words = np.where(others(needed.alone, candidates), ANOTHER * words, words)
+        words = np.where(others(needed.alone, candidates), needed.tuning.other_record * words, words)
     ranked = np.sort(words)[::-1]
-    best, behind = (ranked[0], ranked[BEHIND] if len(ranked) > BEHIND else 0.0) if len(ranked) else (0.0, 0.0)
+    best, behind = (ranked[at] if len(ranked) > at else 0.0 for at in (0, needed.tuning.behind))
     signs = np.stack(
         [
             np.ones(len(candidates)),
@@ -108,8 +84,7 @@ def signs_of(
         ],
         axis=1,
     )
-    together = np.sum([space.weight * strength for space, strength in whole.strengths.items()], axis=0)
-    return signs, whole.strengths, together
+    return signs, whole
 
 
 def _rarest(corpus: Corpus) -> float:
@@ -117,7 +92,13 @@ def _rarest(corpus: Corpus) -> float:
     return float(corpus.term_rarity(np.zeros(1, dtype="<u4"))[0])
 
 
-def answers_among(need: str, around: Sequence[Around], texts: Sequence[str], embedder: Embedder) -> list[Match]:
+def answers_among(
+    need: str,
+    around: Sequence[Around],
+    texts: Sequence[str],
+    embedder: Embedder,
+    tuning: RankTuning = DEFAULT_TUNING,
+) -> list[Match]:
     """The same of texts that are all there are."""
     if not texts or not need.strip():
         return [Match(0.0)] * len(texts)
@@ -129,4 +110,5 @@ def answers_among(need: str, around: Sequence[Around], texts: Sequence[str], emb
         Candidate(features=each.pack(), vector=vector, context=vector)
         for each, vector in zip(features, packed, strict=True)
     ]
-    return answers(NeedQuery(need, around, corpus, embedder), Candidates(found))
+    needed = NeedQuery(need, around, corpus, embedder, tuning=tuning)
+    return answers(needed, Candidates(found, texts=lambda: texts), TIMELESS)

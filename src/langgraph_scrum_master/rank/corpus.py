@@ -14,7 +14,9 @@ from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.text.terms import STOP_WORDS
 
 PRIOR = 20
-"""Texts in which no word is taken to stand but stop words, so that in a small memory each word still counts."""
+"""Empty texts that idf assumes, so that in a small memory each word still counts. By hand. Not part of `RankTuning`:
+the stored means of vectors use it too.
+"""
 
 
 class TokenWeights(Protocol):

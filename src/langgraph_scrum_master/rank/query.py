@@ -29,17 +29,12 @@ from langgraph_scrum_master.rank.features import (
     number,
     vocabulary,
 )
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 from langgraph_scrum_master.text.references import besides, family, references
 from langgraph_scrum_master.text.terms import words
 
-LITTLE_ELSE = 2
-"""Words beside the name of a record up to which a query is about that record."""
-
 _REMEMBERED = 64
 """Queries of which is kept what they were compared by, for those who ask the same elsewhere."""
-
-MOST_ASKED = 48
-"""Words and tokens of a query that are compared one by one, the rarest."""
 
 _ASKS_CAUSE = re.compile(r"\b(?:why|what (?:caused|made)|reasons?|root cause|because of what)\b", re.I)
 _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|consequences?|lead to|result in)\b", re.I)
@@ -54,15 +49,19 @@ class RankQuery:
         corpus: Corpus,
         embedder: Embedder | None,
         *,
-        now: float = 0.0,
+        now: float | None = None,
         models: Mapping[str, Embedder] | None = None,
         around: Sequence[Around] = (),
+        tuning: RankTuning = DEFAULT_TUNING,
     ) -> None:
+        self.text = text
         parts = [(text, 1.0), *around]
         wording = _wording("\n".join(part for part, _ in parts))
         self.features = wording.features
         self.corpus = corpus
         self.now = now
+        """Seconds since the epoch; None if the time of the query is unknown."""
+        self.tuning = tuning
         self._weights = _part_weights(parts) if around else None
         self.vector = self._vector(parts, wording, embedder)
         self.embedded = embedder is not None
@@ -73,7 +72,7 @@ class RankQuery:
         self.term_weights = corpus.term_rarity(self.features.terms)
         if self._weights:
             self.term_weights = self.term_weights * _weights_of(self.features.terms, self._weights.terms)
-        self.families = _wording(text).families
+        self.families = _wording(text).subject(tuning.few_words)
         self.by_model = {space: self._vector(parts, wording, model) for space, model in (models or {}).items()}
         """Its vectors by the models that were put in the place of spaces."""
         self.causal = wording.causal
@@ -82,7 +81,7 @@ class RankQuery:
     @cached_property
     def words(self) -> tuple[dict[int, str], Array]:
         """The rarest words, by the number of their term, and how much each counts."""
-        rarest = np.argsort(-self.term_weights, kind="stable")[:MOST_ASKED]
+        rarest = np.argsort(-self.term_weights, kind="stable")[: self.tuning.query_terms]
         terms = self.features.terms[rarest].tolist()
         return {term: self._vocabulary[term] for term in terms}, self.term_weights[rarest]
 
@@ -92,8 +91,12 @@ class RankQuery:
         weights = self.corpus.token_rarity(self.features.tokens)
         if self._weights:
             weights = weights * _weights_of(self.features.tokens, self._weights.tokens)
-        rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
+        rarest = np.argsort(-weights, kind="stable")[: self.tuning.query_terms]
         return self.features.tokens[rarest], weights[rarest]
+
+    def ages(self, candidates: Candidates) -> Array:
+        """Seconds since each candidate was made; since the epoch where a time is unknown."""
+        return (self.now or 0.0) - candidates.created
 
     def _vector(self, parts: Sequence[Around], wording: Wording, embedder: Embedder | None) -> Array:
         """The vector of the whole, each part by its weight."""
@@ -145,21 +148,27 @@ class Wording(NamedTuple):
     tokens: Array
     """Those of the static model, where there is one."""
     families: Mapping[int, str]
-    """What kinds of record it is about: those that it names, if it says little else."""
+    """The kinds of record that it names."""
+    besides: int
+    """Words beside those names."""
     causal: int
     """1 if it asks for a cause, 2 if for an effect."""
+
+    def subject(self, few_words: int) -> Mapping[int, str]:
+        """The kinds of record that it is about: those that it names, if it says little else."""
+        return self.families if self.besides <= few_words else {}
 
 
 # The same query is asked of several memories, and of one in several ways.
 @lru_cache(_REMEMBERED)
 def _wording(text: str) -> Wording:
     named, model = references(text), static_model()
-    about = bool(named) and len(words(besides(text))) <= LITTLE_ELSE
     return Wording(
         features=features_of([text])[0],
         vocabulary=vocabulary(text),
         tokens=model.token_ids([text])[0] if model else np.zeros(0, dtype="<u2"),
-        families={number(family(name)): family(name) for name in named} if about else {},
+        families={number(family(name)): family(name) for name in named},
+        besides=len(words(besides(text))) if named else 0,
         causal=1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0,
     )
 
@@ -186,8 +195,10 @@ class Candidates:
         found: Sequence[Candidate],
         by_model: Mapping[str, Array] | None = None,
         places: Sequence[int] | None = None,
+        texts: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         self.found = found
+        self._load_texts = texts
         self._places = places or [0] * len(found)
         """Which of several memories each is from: a session of one is none of another."""
         self.by_model = by_model or {}
@@ -197,6 +208,23 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.found)
+
+    @cached_property
+    def texts(self) -> Sequence[str]:
+        """The text of each, which is read when it is first used: the built-in spaces need none."""
+        if self._load_texts is None:
+            raise LookupError("these candidates have no texts")
+        return self._load_texts()
+
+    @cached_property
+    def created(self) -> Array:
+        """When each was made, in seconds since the epoch; 0 where that is unknown."""
+        return np.array([candidate.created for candidate in self.found], dtype="float64")
+
+    @cached_property
+    def positions(self) -> Array:
+        """The place of each in its session."""
+        return np.array([candidate.position for candidate in self.found], dtype="int64")
 
     @property
     def own(self) -> Array:

@@ -22,55 +22,17 @@ from langgraph_scrum_master.rank.query import (
     packed_vector,
     unit_rows,
 )
-from langgraph_scrum_master.rank.spaces import SPACES, WORDS, Space
+from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, WORDS, Space
 from langgraph_scrum_master.rank.spaces.graph import others
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, SCORE_AT_BAR, RankTuning
 
-RELEVANCE_BAR = 0.22
-"""The agreement, as a share of what it could be for the query, from which an item is worth its tokens: score 0.7."""
-
-STEEPNESS = 9.0
-
-NEIGHBOURS = ((1, 0.3), (2, 0.2))
-"""The share of a neighbour's agreement that supports a text, by how far away it stands in the session."""
-
-STRONG = 0.5
-"""The share of what it could be that a neighbour's agreement must be to support that much; a weaker one supports less,
-and much less, for its support grows with the cube.
-"""
-
-NO_WORDS, WORDED = 0.2, 0.3
-"""Strengths of the best text in late interaction: up to the first it has none of the query's words, from the second on
-it does.
-"""
-
-STANDS_OUT = 3.6
-"""How much the text counts more that is nearest in meaning, by how far ahead of the next it is. Only for models of
-sentences: where words are compared, the words themselves tell.
-"""
-
-ANOTHER = 0.25
-"""What is left of the agreement of a record of the kind that the query is about, if it is another one."""
-
-_SHORT = 250
-"""Characters from which a text is understood by itself: a longer one needs less support."""
-
-CITING = 30
-"""The best texts, whose references are followed."""
-
-CITED = 0.6
-"""The share of a text's agreement that goes to the records it refers to, divided by the root of how many they are."""
-
-FAIR_SHARE = 400
-"""Tokens of one session or document, about, after which others come first."""
-
-CROWDED = 0.5
-"""What is left of the agreement of a text whose document has had its share."""
-
-_AT_BAR = log(0.7 / 0.3)
+_AT_BAR = log(SCORE_AT_BAR / 0.3)
 _CHARACTERS_PER_TOKEN = 4
 
 CONTEXT = ((1, 0.5), (2, 0.25))
-"""How much of a neighbour's vector is added to a text's, by how far away it stands."""
+"""How much of a neighbour's vector is added to a text's, by distance in the session. By hand. Stored vectors depend on
+it.
+"""
 
 
 class Agreement(NamedTuple):
@@ -81,17 +43,31 @@ class Agreement(NamedTuple):
     whole: float
     """What it could be for this query."""
     strengths: dict[Space, Array]
+    """Of all spaces that had something to say, also of those without weight."""
+    tuning: RankTuning = DEFAULT_TUNING
+
+    @property
+    def weighted(self) -> dict[Space, Array]:
+        """The strengths of the spaces that have a weight."""
+        return {space: each for space, each in self.strengths.items() if space.weight_in(self.tuning)}
 
     def matches(self, reached: Array, order: Sequence[int]) -> list[Match]:
         """How well texts serve, in this order, given the agreement that each has reached in the end."""
-        codes = [space.code for space in self.strengths]
-        own = np.stack(list(self.strengths.values()), axis=1)[order].astype("float64")
-        together = (own @ [space.weight for space in self.strengths]).round(3).tolist()
+        own = np.stack(list(self.weighted.values()), axis=1)[order].astype("float64")
+        together = (own @ [space.weight_in(self.tuning) for space in self.weighted]).round(3).tolist()
         shares = (reached[order] / self.whole).tolist()
         return [
-            Match(calibrated(share), dict(zip(codes, strengths, strict=True)), agreement)
-            for share, strengths, agreement in zip(shares, own.round(3).tolist(), together, strict=True)
+            Match(calibrated(share, self.tuning), strengths, agreement)
+            for share, strengths, agreement in zip(shares, self.reported(order), together, strict=True)
         ]
+
+    def reported(self, order: Sequence[int]) -> list[dict[str, float]]:
+        """The strengths of each text by the code of the space, in this order, rounded."""
+        codes = [space.code for space in self.strengths]
+        columns = [
+            strength[order].astype("float64").round(space.digits).tolist() for space, strength in self.strengths.items()
+        ]
+        return [dict(zip(codes, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def relevance(
@@ -101,10 +77,12 @@ def relevance(
     sessions: Sequence[str] | None = None,
     linked: Sequence[Sequence[str]] | None = None,
     keys: Sequence[str] | None = None,
+    tuning: RankTuning = DEFAULT_TUNING,
 ) -> list[Match]:
     """How well each of these texts serves, which are all there are; texts of a session stand in order.
 
-    `linked` names what else each refers to, `keys` what each is kept under.
+    `linked` names what else each refers to, `keys` what each is kept under. The temporal spaces are left out: the times
+    of the texts are not known here.
     """
     if not texts or not query.strip():
         return [Match(0.0)] * len(texts)
@@ -124,30 +102,34 @@ def relevance(
         )
         for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
     ]
-    candidates = Candidates(found)
-    agreed = agreement(RankQuery(query, corpus, embedder), candidates)
-    return agreed.matches(supported(agreed.total, agreed.whole, candidates), range(len(texts)))
+    candidates = Candidates(found, texts=lambda: texts)
+    agreed = agreement(RankQuery(query, corpus, embedder, tuning=tuning), candidates, TIMELESS)
+    return agreed.matches(supported(agreed.total, agreed.whole, candidates, tuning), range(len(texts)))
 
 
 def agreement(
     asked: RankQuery, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
 ) -> Agreement:
-    """The strengths of all spaces that count, each by its weight, and how much that can be for this query.
+    """The strengths of all spaces, their weighted sum, and the maximum of that for this query.
 
-    At most 8.5; a space that the query says nothing for, such as that of names where it names nobody, does not count.
-    `sizes` tells how many texts are from each of several places: what stands out does so among those of its place.
+    At most 8.5 by default. A space that the query says nothing for, such as E11 where it names nobody, does not count.
+    `sizes` gives how many texts are from each of several places: what stands out does so among those of its place.
     """
-    strengths = {space: space.strengths(asked, candidates) for space in spaces if space.weight and space.speaks(asked)}
+    tuning = asked.tuning
+    strengths = {space: space.strengths(asked, candidates) for space in spaces if space.speaks(asked)}
+    weights = {space: weight for space in strengths if (weight := space.weight_in(tuning))}
     sizes = sizes or [len(candidates)]
-    heard = np.repeat([_heard(part) for part in _parts(strengths.get(WORDS), sizes)], sizes)
+    heard = np.repeat([_heard(part, tuning) for part in _parts(strengths.get(WORDS), sizes)], sizes)
     total = np.sum(
-        [space.weight * np.maximum(heard, space.unheard) * strength for space, strength in strengths.items()], axis=0
+        [weight * np.maximum(heard, space.unheard) * strengths[space] for space, weight in weights.items()], axis=0
     )
     if asked.centre is not None and SPACES[0] in strengths:
-        total = total + STANDS_OUT * np.concatenate([_ahead(part) for part in _parts(strengths[SPACES[0]], sizes)])
+        total = total + tuning.stands_out * np.concatenate(
+            [_ahead(part) for part in _parts(strengths[SPACES[0]], sizes)]
+        )
     if asked.families:
-        total = np.where(others(asked, candidates), ANOTHER * total, total)
-    return Agreement(total, sum(space.weight for space in strengths), strengths)
+        total = np.where(others(asked, candidates), tuning.other_record * total, total)
+    return Agreement(total, sum(weights.values()), strengths, tuning)
 
 
 def _parts(strengths: Array | None, sizes: Sequence[int]) -> list[Array]:
@@ -162,44 +144,44 @@ def _ahead(strengths: Array) -> Array:
     return np.maximum(0, strengths - second)
 
 
-def _heard(strengths: Array) -> float:
+def _heard(strengths: Array, tuning: RankTuning) -> float:
     """From 0 to 1: whether the text that comes nearest to the query's words has any of them to speak of."""
     if not len(strengths) or static_model() is None:
         return 1.0
-    return min(1.0, max(0.0, (float(strengths.max()) - NO_WORDS) / (WORDED - NO_WORDS)))
+    return min(1.0, max(0.0, (float(strengths.max()) - tuning.no_words) / (tuning.has_words - tuning.no_words)))
 
 
-def supported(own: Array, whole: float, candidates: Candidates) -> Array:
+def supported(own: Array, whole: float, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
     """The agreement with that of neighbours in the session, and of the best texts that refer to it."""
-    total = _with_neighbours(own, whole, candidates)
-    return total + _citations(total, candidates)
+    total = _with_neighbours(own, whole, candidates, tuning)
+    return total + _citations(total, candidates, tuning)
 
 
-def fair(total: Array, candidates: Candidates) -> Array:
+def fair(total: Array, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
     """The same, with less for texts of a session that has had its share among better ones."""
     shared = total.copy()
     tokens, sessions = candidates.sizes / _CHARACTERS_PER_TOKEN, candidates.sessions
-    crowded = np.bincount(sessions + 1, weights=tokens) > FAIR_SHARE
+    crowded = np.bincount(sessions + 1, weights=tokens) > tuning.fair_share
     crowded[0] = False
     used: dict[int, float] = {}
     order = np.argsort(-total, kind="stable")
     for i in order[crowded[sessions[order] + 1]].tolist():
         session, size = int(sessions[i]), float(tokens[i])
-        if used.get(session) and used[session] + size > FAIR_SHARE:
-            shared[i] *= CROWDED
+        if used.get(session) and used[session] + size > tuning.fair_share:
+            shared[i] *= tuning.crowded
         else:
             used[session] = used.get(session, 0.0) + size
     return shared
 
 
-def calibrated(share: float) -> float:
+def calibrated(share: float, tuning: RankTuning = DEFAULT_TUNING) -> float:
     """The agreement, as a share of what it could be, as a score from 0 to 1."""
-    return 1 / (1 + exp(-_AT_BAR - STEEPNESS * (share - RELEVANCE_BAR))) if share > 0 else 0.0
+    return 1 / (1 + exp(-_AT_BAR - tuning.steepness * (share - tuning.relevance_bar))) if share > 0 else 0.0
 
 
-def raised(score: float, by: float) -> float:
+def raised(score: float, by: float, tuning: RankTuning = DEFAULT_TUNING) -> float:
     """The score if the agreement were greater by this share of what it could be; what has none stays without."""
-    return 1 / (1 + (1 / score - 1) * exp(-STEEPNESS * by)) if score > 0 else 0.0
+    return 1 / (1 + (1 / score - 1) * exp(-tuning.steepness * by)) if score > 0 else 0.0
 
 
 def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
@@ -214,16 +196,16 @@ def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
     return unit_rows(added)
 
 
-def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
+def _with_neighbours(own: Array, whole: float, candidates: Candidates, tuning: RankTuning) -> Array:
     sessions = candidates.sessions
     if (sessions < 0).all():
         return own
-    place = sessions * _FAR + [candidate.position for candidate in candidates.found]
+    place = sessions * _FAR + candidates.positions
     order = np.argsort(place, kind="stable")
     ordered = place[order]
-    needs = np.minimum(1.0, _SHORT / np.maximum(1, candidates.sizes)) * (sessions >= 0)
-    total, support = own.copy(), own * np.minimum(1, own / whole / STRONG) ** 2
-    for off, share in NEIGHBOURS:
+    needs = np.minimum(1.0, tuning.short_text / np.maximum(1, candidates.sizes)) * (sessions >= 0)
+    total, support = own.copy(), own * np.minimum(1, own / whole / tuning.strong_neighbour) ** 2
+    for off, share in tuning.neighbours:
         for wanted in (place - off, place + off):
             at = order[np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)]
             total += needs * share * np.where(place[at] == wanted, support[at], 0.0)
@@ -233,18 +215,18 @@ def _with_neighbours(own: Array, whole: float, candidates: Candidates) -> Array:
 _FAR = 1 << 40
 
 
-def _citations(total: Array, candidates: Candidates) -> Array:
+def _citations(total: Array, candidates: Candidates, tuning: RankTuning) -> Array:
     added = np.zeros_like(total)
     citing, cited = candidates.references.owner, candidates.references.flat.astype("int64")
     if not len(cited):
         return added
     best = np.zeros(len(total), dtype=bool)
-    best[np.argsort(-total, kind="stable")[:CITING]] = True
+    best[np.argsort(-total, kind="stable")[: tuning.citing]] = True
     several = np.bincount(citing, minlength=len(total))
     followed = best[citing]
     by_name: dict[int, float] = {}
     for i, name in zip(citing[followed].tolist(), cited[followed].tolist(), strict=True):
-        by_name[name] = by_name.get(name, 0.0) + CITED * float(total[i]) / float(several[i]) ** 0.5
+        by_name[name] = by_name.get(name, 0.0) + tuning.cited * float(total[i]) / float(several[i]) ** 0.5
     for names in (candidates.own, np.where(candidates.aliases == candidates.own, 0, candidates.aliases)):
         for i in np.flatnonzero(np.isin(names, list(by_name))).tolist() if by_name else ():
             added[i] += by_name[int(names[i])]

@@ -9,14 +9,11 @@ from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.semantic import strengths as meaning
 from langgraph_scrum_master.rank.spaces.space import Space
 
-WITH, AGAINST = 1.2, 0.8
-"""How much more a text counts that tells what was asked for, and how much less one that tells only the reverse."""
-
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The meaning, by whether the text tells the cause or the effect that is asked for."""
-    told = candidates.causal
-    direction = np.where(told & asked.causal, WITH, np.where(told, AGAINST, 1.0))
+    told, tuning = candidates.causal, asked.tuning
+    direction = np.where(told & asked.causal, tuning.causal_match, np.where(told, tuning.causal_mismatch, 1.0))
     return np.clip(meaning(asked, candidates) * direction, 0, 1)
 
 

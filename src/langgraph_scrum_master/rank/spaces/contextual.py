@@ -11,7 +11,7 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The cosine, in the static model where there is one, with the text's vector after its neighbours' were added."""
-    return likeness(cosines(candidates.contexts, asked.meaning))
+    return likeness(cosines(candidates.contexts, asked.meaning), asked.tuning)
 
 
 def speaks(asked: RankQuery) -> bool:

@@ -13,9 +13,6 @@ RECORDS = frozenset(
 )
 """Kinds of record that every project has."""
 
-SEVERAL = 3
-"""Records of another kind that there must be for it to be one."""
-
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """The share of the records named in the query that the text names, or is."""
@@ -27,14 +24,18 @@ def strengths(asked: RankQuery, candidates: Candidates) -> Array:
 
 def others(asked: RankQuery, candidates: Candidates) -> Array:
     """Which texts are a record of the kind that the query is about, but another one, and do not name it either."""
-    kinds = [kind for kind, name in asked.families.items() if name in RECORDS or _several(candidates, kind)]
+    kinds = [
+        kind
+        for kind, name in asked.families.items()
+        if name in RECORDS or _several(candidates, kind, asked.tuning.record_family)
+    ]
     of_kind = np.isin(candidates.families, kinds)
     return of_kind & (strengths(asked, candidates) == 0) if of_kind.any() else of_kind
 
 
-def _several(candidates: Candidates, kind: int) -> bool:
+def _several(candidates: Candidates, kind: int, least: int) -> bool:
     # SHA-1 and SHA-256 are no records of a project, PAY-1, PAY-2 and PAY-3 are.
-    return len(np.unique(candidates.own[candidates.families == kind])) >= SEVERAL
+    return len(np.unique(candidates.own[candidates.families == kind])) >= least
 
 
 def _wanted(asked: RankQuery) -> Array:

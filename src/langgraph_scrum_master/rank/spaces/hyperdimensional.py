@@ -1,4 +1,4 @@
-"""E9: the same shape, also with typing errors."""
+"""E9: the same character n-grams, in hash buckets: robust to typing errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The share of the query's letters in a row that the text has, each hashed to a place; long texts have more."""
+    """The share of the query's character n-grams that the text has, by idf and normalised by length."""
     places = np.flatnonzero(np.unpackbits(asked.features.grams))
     weights = asked.corpus.gram_rarity(places)
     whole = float(weights.sum())
     if not whole:
         return np.zeros(len(candidates), dtype="float32")
-    length = 0.25 + 0.75 * np.sqrt(np.maximum(1, candidates.filled) / max(1.0, asked.corpus.mean_grams))
+    floor = asked.tuning.length_floor
+    length = floor + (1 - floor) * np.sqrt(np.maximum(1, candidates.filled) / max(1.0, asked.corpus.mean_grams))
     return np.clip(cosines(candidates.fills(places).astype("float32"), weights) / whole / length, 0, 1)
 
 

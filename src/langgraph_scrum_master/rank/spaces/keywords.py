@@ -9,12 +9,7 @@ from langgraph_scrum_master.rank.kinship import kinship
 from langgraph_scrum_master.rank.products import cosines, distinct_numbers, table
 from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
-
-UNRELATED_WORDS, KIN = 0.15, 0.60
-"""Cosines of two words between which one counts more and more as holding the other."""
-
-LEAST = 0.25
-"""Below this it does not count at all."""
+from langgraph_scrum_master.rank.tuning import RankTuning
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
@@ -26,10 +21,15 @@ def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     known, flat = kinship(), candidates.terms.flat
     different, place = _as_they_come(*distinct_numbers(asked.corpus.kin(flat, known), len(known)))
     near = table(known.vectors(known.numbers(list(asked_words.values()))), known.vectors(different))
-    likeness = np.where(near > LEAST, np.clip((near - UNRELATED_WORDS) / (KIN - UNRELATED_WORDS), 0, 1), np.float32(0))
-    each = likeness.take(place, axis=1)
+    each = _likeness(near, asked.tuning).take(place, axis=1)
     each[np.array(wanted, dtype=flat.dtype)[:, None] == flat] = 1.0
     return cosines(candidates.terms.best(each).T, weights) / weights.sum()
+
+
+def _likeness(near: Array, tuning: RankTuning) -> Array:
+    """How much one word counts as another, by their cosines."""
+    low, high = tuning.unrelated_words, tuning.related_words
+    return np.where(near > tuning.least_related, np.clip((near - low) / (high - low), 0, 1), np.float32(0))
 
 
 def _as_they_come(different: Array, place: Array) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""E12: token by token."""
+"""E12: late interaction (MaxSim): the nearest token for each token."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from langgraph_scrum_master.rank.products import cosines, distinct_numbers, tabl
 from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
-BY_CHANCE = 0.2
-"""How near the tokens of any two texts are."""
-
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     """For each token of the query the nearest of the text's, rare ones weighing more."""
@@ -23,7 +20,8 @@ def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     different, place = distinct_numbers(candidates.tokens.flat, len(model.vectors))
     likeness = table(model.unit_vectors(tokens), model.unit_vectors(different)).take(place, axis=1)
     nearest = cosines(np.maximum(0, candidates.tokens.best(likeness)).T, weights) / weights.sum()
-    return np.clip((nearest - BY_CHANCE) / (1 - BY_CHANCE), 0, 1)
+    chance = asked.tuning.by_chance
+    return np.clip((nearest - chance) / (1 - chance), 0, 1)
 
 
 SPACE = Space(

@@ -1,4 +1,4 @@
-"""E3: the same hour of the day, the same day of the week."""
+"""E3: the same time of day and day of the week, if the time of the query is known."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ DAY, WEEK = 86_400.0, 604_800.0
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The mean of how near the hours and how near the weekdays are; 0 where no time is known."""
-    created = np.array([candidate.created for candidate in candidates.found])
-    age = asked.now - created
-    return np.where(created > 0, (nearness(age, DAY) + nearness(age, WEEK)) / 2, 0.0)
+    """The mean of how near the times of day and the days of the week are; 0 for texts without a time."""
+    age = asked.ages(candidates)
+    return np.where(candidates.created > 0, (nearness(age, DAY) + nearness(age, WEEK)) / 2, 0.0)
 
 
 def nearness(age: Any, period: float) -> Any:
@@ -25,4 +24,9 @@ def nearness(age: Any, period: float) -> Any:
     return (1 + np.cos(2 * np.pi * age / period)) / 2
 
 
-SPACE = Space(name="E3 periodic", category="temporal", agrees=0.70, diverges=0.30, strengths=strengths)
+def speaks(asked: RankQuery) -> bool:
+    """Whether the time of the query is known."""
+    return asked.now is not None
+
+
+SPACE = Space(name="E3 periodic", category="temporal", agrees=0.70, diverges=0.30, strengths=strengths, speaks=speaks)

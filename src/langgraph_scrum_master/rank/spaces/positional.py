@@ -1,4 +1,4 @@
-"""E4: where in its session."""
+"""E4: how late in its session."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """1 for the last of a session's candidates, less for each that came after."""
-    last: dict[str, int] = {}
-    for candidate in candidates.found:
-        last[candidate.session] = max(candidate.position, last.get(candidate.session, 0))
-    behind = [last[candidate.session] - candidate.position for candidate in candidates.found]
-    return 1 / (1 + np.array(behind, dtype="float32"))
+    """1 for the last of a session's candidates, less for each turn after it; 0 for texts without a session."""
+    sessions, positions = candidates.sessions, candidates.positions
+    # The last place is that of the texts without a session, whose number is -1.
+    last = np.zeros(len(candidates) + 1, dtype="int64")
+    np.maximum.at(last, sessions, positions)
+    return np.where(sessions >= 0, 1 / (1 + (last[sessions] - positions).astype("float32")), np.float32(0))
 
 
 SPACE = Space(name="E4 positional", category="temporal", agrees=0.70, diverges=0.30, strengths=strengths)

@@ -8,9 +8,7 @@ from langgraph_scrum_master.rank import products
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.query import Candidates, RankQuery, unit_rows
 from langgraph_scrum_master.rank.spaces.space import Space
-
-UNRELATED, SAME = 0.1, 0.7
-"""Cosines of texts that have nothing to do with each other, and of those that say the same."""
+from langgraph_scrum_master.rank.tuning import RankTuning
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
@@ -19,12 +17,12 @@ def strengths(asked: RankQuery, candidates: Candidates) -> Array:
     if asked.centre is not None and len(asked.centre):
         centre = asked.centre.astype("float32")
         vectors, wanted = unit_rows(vectors - centre), unit_rows((wanted - centre)[None, :])[0]
-    return likeness(products.cosines(vectors, wanted))
+    return likeness(products.cosines(vectors, wanted), asked.tuning)
 
 
-def likeness(cosines: Array) -> Array:
-    """The cosines as strengths."""
-    return np.clip((cosines - UNRELATED) / (SAME - UNRELATED), 0, 1)
+def likeness(cosines: Array, tuning: RankTuning) -> Array:
+    """The cosines as strengths: from 0 for unrelated texts to 1 for those that say the same."""
+    return np.clip((cosines - tuning.unrelated) / (tuning.same - tuning.unrelated), 0, 1)
 
 
 def speaks(asked: RankQuery) -> bool:

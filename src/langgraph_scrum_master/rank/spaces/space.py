@@ -1,26 +1,22 @@
-"""What a space is: one way in which a text can be like a query."""
+"""A similarity space: one way in which a text can be similar to a query."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.query import Candidates, RankQuery
-
-Category: TypeAlias = Literal["semantic", "relational", "structural", "temporal"]
-"""What kind of likeness it is, which decides how much it counts."""
-
-_WEIGHTS: dict[Category, float] = {"semantic": 1.0, "relational": 0.5, "structural": 0.5, "temporal": 0.0}
+from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, Category, RankTuning
 
 Strengths: TypeAlias = Callable[[RankQuery, Candidates], Array]
-"""From 0 to 1 for each candidate: how like the query it is in this space."""
+"""From 0 to 1 for each candidate: how similar to the query it is in this space."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One way in which a text can be like a query, with how strong it must be to say something."""
+    """One way in which a text can be similar to a query, with its thresholds."""
 
     name: str
     category: Category
@@ -32,14 +28,23 @@ class Space:
     speaks: Callable[[RankQuery], bool] = lambda _asked: True
     """Whether it has anything to say about the query."""
     unheard: float = 1.0
-    """What is left of it where no text has the query's words: a few shared by chance would lead astray then."""
+    """The share of its weight that is left where no candidate has the query's words: a few shared by chance would
+    mislead."""
+    own_weight: float | None = None
+    """Its weight if that is not its category's."""
+    digits: int = 3
+    """Decimals of its strength in results."""
 
     @property
     def code(self) -> str:
-        """What it is called for short, such as E1."""
+        """Its short name, such as E1."""
         return self.name.split()[0]
 
     @property
     def weight(self) -> float:
-        """How much it counts."""
-        return _WEIGHTS[self.category]
+        """Its weight in the agreement by default."""
+        return self.weight_in(DEFAULT_TUNING)
+
+    def weight_in(self, tuning: RankTuning) -> float:
+        """Its weight in the agreement."""
+        return tuning.weight(self.category) if self.own_weight is None else self.own_weight
