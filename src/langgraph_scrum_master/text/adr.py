@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*\n", re.S)
-"""What a Markdown file may begin with, for tools."""
+from langgraph_scrum_master.text.sections import FRONT_MATTER
 
 _NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
 _BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)

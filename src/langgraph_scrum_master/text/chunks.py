@@ -35,6 +35,12 @@ def chunks(text: str, size: int, overlap: int, count: Callable[[str], int]) -> l
     return [chunk for section in _filled(text) for chunk in _cut(text, section, size, overlap, count)]
 
 
+def parts(text: str, size: int) -> list[str]:
+    """A text without headings in pieces of at most `size` characters, cut as `chunks` does, without overlap."""
+    whole = Section("", 0, 0, len(text))
+    return [text[part.start : part.end] for part in _cut(text, whole, size, 0, len)]
+
+
 def _filled(text: str) -> Iterator[Section]:
     """The sections, those that have but a heading joined to the next."""
     begun: int | None = None

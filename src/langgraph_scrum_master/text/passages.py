@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log1p
 from typing import NamedTuple
 
+from langgraph_scrum_master.text.sections import FRONT_MATTER
 from langgraph_scrum_master.text.terms import terms
 
 LEFT_OUT = "…"
@@ -14,7 +15,6 @@ LEFT_OUT = "…"
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?;])[ \t]+(?=[\"'(\[*_`]?[A-Z0-9])|(?<=[。？！])")
 _HEADING = re.compile(r"#{1,6}\s|[^.!?:]{1,160}$")
-_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\s*(?:\n|\Z)", re.S)
 
 
 class Passage(NamedTuple):
@@ -27,7 +27,7 @@ class Passage(NamedTuple):
 
 def says_something(text: str) -> bool:
     """Whether there is anything below the headings and the front matter."""
-    lines = [line for line in _FRONT_MATTER.sub("", text).split("\n") if line.strip()]
+    lines = [line for line in FRONT_MATTER.sub("", text).split("\n") if line.strip()]
     body = [line for line in lines if not line.lstrip().startswith("#") and not set(line.strip()) <= set("=-~*_")]
     return any(map(str.isalnum, "".join(body)))
 
@@ -51,7 +51,7 @@ def passage_of(text: str, wanted: Mapping[str, float], fits: Callable[[str], boo
 
 def _headed(text: str) -> tuple[str, str]:
     """The heading that the text begins with, if it does, and the rest."""
-    first, _, rest = _FRONT_MATTER.sub("", text).partition("\n")
+    first, _, rest = FRONT_MATTER.sub("", text).partition("\n")
     return (first, rest) if rest.strip() and _HEADING.match(first) else ("", text)
 
 

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n\s*|\Z)", re.S)
+"""What a Markdown file may begin with, for tools, and the blank lines below it."""
+
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _LINE = re.compile(r"([=\-~^\"'`:.#*+<>_])\1{2,}")

@@ -17,13 +17,14 @@ from langgraph_scrum_master.learning.indexers.files import (
 )
 from langgraph_scrum_master.memory.records import Memory
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.text.adr import FRONT_MATTER, Adr, parse_adr
-from langgraph_scrum_master.text.sections import sections_of
+from langgraph_scrum_master.text.adr import Adr, parse_adr
+from langgraph_scrum_master.text.chunks import parts
+from langgraph_scrum_master.text.sections import FRONT_MATTER, sections_of
 
 _SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
 LONGEST = 2_000
-"""Characters of a piece; a longer section is cut between its paragraphs, or else its lines, or its words."""
+"""Characters of a piece; a longer section is cut after a paragraph, or else a sentence, a line or a word."""
 
 ADR_FOLDERS = frozenset({"adr", "adrs", "decisions", "architecture-decisions", "architecture_decisions"})
 
@@ -87,19 +88,6 @@ def sections(text: str, rst: bool = False) -> list[tuple[str, str]]:
     return [
         (section.title, piece)
         for section in sections_of(text, rst)
-        for piece in _pieces(text[section.body : section.end].strip())
+        for piece in parts(text[section.body : section.end], LONGEST) or [""]
         if piece or section.title
     ]
-
-
-def _pieces(text: str, joints: Sequence[str] = ("\n\n", "\n", " ")) -> list[str]:
-    if len(text) <= LONGEST:
-        return [text]
-    if not joints:
-        return [text[start : start + LONGEST] for start in range(0, len(text), LONGEST)]
-    pieces = [""]
-    for part in text.split(joints[0]):
-        if pieces[-1] and len(pieces[-1]) + len(part) > LONGEST:
-            pieces.append("")
-        pieces[-1] += (joints[0] if pieces[-1] else "") + part
-    return [finer for piece in pieces for finer in _pieces(piece, joints[1:])]
