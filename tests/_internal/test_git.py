@@ -206,6 +206,14 @@ def test_patches_are_made_without_the_programs_of_a_repository(
     assert not trap.sprung
 
 
+@pytest.mark.parametrize("setting", ["core.attributesFile", "diff.orderFile", "mailmap.file"])
+def test_a_repository_cannot_name_files_that_never_end(setting: str, repository: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "endless")
+    run_git(repository, "config", setting, str(tmp_path / "endless"))
+
+    assert git(repository, "log", "--numstat", seconds=10).code == 0
+
+
 def test_the_environment_cannot_lead_git_elsewhere(
     repository: Path, trap: Trap, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import BinaryIO
-from uuid import uuid4
 
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 
@@ -30,7 +29,7 @@ class UnfitFileError(OSError):
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that whoever reads it meanwhile gets the old one or the new one, whole. Its folders are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{uuid4().hex}.tmp")
+    unfinished = path.with_name(f".{os.urandom(8).hex()}.tmp")
     try:
         with unfinished.open("xb") as file:
             file.write(text.encode(errors="backslashreplace"))

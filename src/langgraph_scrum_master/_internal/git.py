@@ -15,6 +15,10 @@ SECONDS = 60.0
 """How long one call may take unless the caller says otherwise, by hand."""
 
 _CONFIG = {
+    # Files of the repository's choosing, such as a device without an end.
+    "core.attributesFile": os.devnull,
+    "diff.orderFile": os.devnull,
+    "log.mailmap": "false",
     "core.fsmonitor": "false",
     "core.hooksPath": os.devnull,
     "core.pager": "cat",
