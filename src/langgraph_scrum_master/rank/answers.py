@@ -1,8 +1,8 @@
 """Which texts answer a need, in the light of what was said around it.
 
-`rank.relevance` tells what belongs to a piece of work: what it refers to and what stands beside it counts there. An
-answer must stand in the text itself, so that none of this counts here. What was said around the need finds the text:
-most needs say little of what they are about.
+`rank.relevance` finds what belongs to a piece of work, where citations and neighbours count. An answer must be in the
+text itself, so that neither counts here. What was said around the need finds the text: most needs say little of what
+they are about.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def signs_of(needed: NeedQuery, candidates: Candidates, spaces: Sequence[Space])
 
 
 def _rarest(corpus: Corpus) -> float:
-    """What a word counts that stands in no text."""
+    """The idf of a word that is in no text."""
     return float(corpus.term_rarity(np.zeros(1, dtype="<u4"))[0])
 
 

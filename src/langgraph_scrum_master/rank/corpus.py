@@ -1,4 +1,4 @@
-"""How common things are among the texts that are searched: what is rare counts for more."""
+"""Document frequencies of the texts that are searched, and the idf that follows from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from langgraph_scrum_master.rank.embedders import static_model
-from langgraph_scrum_master.rank.features import PLACES, Array, Features, column, heads
+from langgraph_scrum_master.rank.features import BUCKETS, Array, Features, column, heads
 from langgraph_scrum_master.rank.kinship import Kinship
 from langgraph_scrum_master.text.terms import STOP_WORDS
 
@@ -20,15 +20,15 @@ the stored means of vectors use it too.
 
 
 class TokenWeights(Protocol):
-    """How much tokens of the static model count."""
+    """The idf of tokens of the static model."""
 
     def token_rarity(self, tokens: Array) -> Array:
-        """How much each of these tokens of the static model counts."""
+        """The idf of each of these tokens of the static model."""
         ...
 
 
 class Corpus(TokenWeights, Protocol):
-    """What ranking asks of the texts that are searched."""
+    """The statistics of the texts that are searched."""
 
     @property
     def mean_length(self) -> float:
@@ -37,7 +37,7 @@ class Corpus(TokenWeights, Protocol):
 
     @property
     def mean_grams(self) -> float:
-        """Filled places of a text, on average."""
+        """Filled hash buckets of a text, on average."""
         ...
 
     @property
@@ -46,11 +46,11 @@ class Corpus(TokenWeights, Protocol):
         ...
 
     def term_rarity(self, terms: Array) -> Array:
-        """How much each term counts."""
+        """The idf of each term."""
         ...
 
     def gram_rarity(self, places: Array) -> Array:
-        """How much each of these places for letters in a row counts."""
+        """The idf of each of these hash buckets of character n-grams."""
         ...
 
     def kin(self, terms: Array, known: Kinship) -> Array:
@@ -66,7 +66,7 @@ class Tally:
         self.size = 0
         self.length = 0
         self.tokens = np.zeros(len(model.vectors) if model else 0, dtype="<i4")
-        self.grams = np.zeros(PLACES, dtype="<i4")
+        self.grams = np.zeros(BUCKETS, dtype="<i4")
         self.vectors = np.zeros(0, dtype="<f8")
 
     @property
@@ -76,7 +76,7 @@ class Tally:
 
     @property
     def mean_grams(self) -> float:
-        """Filled places of a text, on average."""
+        """Filled hash buckets of a text, on average."""
         return float(self.grams.sum(dtype="int64")) / self.size if self.size else 1.0
 
     @property
@@ -108,11 +108,11 @@ class Tally:
         self.grams += times * filled.sum(axis=0, dtype="<i4")
 
     def token_rarity(self, tokens: Array) -> Array:
-        """How much each of these tokens of the static model counts."""
+        """The idf of each of these tokens of the static model."""
         return rarity(self.tokens[tokens] + prior_tokens()[tokens], self.size)
 
     def gram_rarity(self, places: Array) -> Array:
-        """How much each of these places for letters in a row counts."""
+        """The idf of each of these hash buckets of character n-grams."""
         return rarity(self.grams[places], self.size)
 
 
@@ -130,7 +130,7 @@ class Texts(Tally):
                 self._counts[term] = self._counts.get(term, 0) + 1
 
     def term_rarity(self, terms: Array) -> Array:
-        """How much each term counts."""
+        """The idf of each term."""
         return rarity(np.array([self._counts.get(term, 0) for term in terms.tolist()]), self.size)
 
     def kin(self, terms: Array, known: Kinship) -> Array:
@@ -140,14 +140,14 @@ class Texts(Tally):
 
 
 def rarity(counts: Array, size: int) -> Array:
-    """How much things count that stand in so many of the texts."""
+    """The idf of things that are in so many of the texts."""
     found: Array = np.log1p((size + PRIOR - np.minimum(counts, size + PRIOR) + 0.5) / (counts + 0.5))
     return found.astype("float32")
 
 
 @cache
 def prior_tokens() -> Array:
-    """In how many texts each token is taken to stand before any was read: in some if it is a stop word's."""
+    """The assumed document frequency of each token: that of stop words is above 0."""
     model = static_model()
     if model is None:
         return np.zeros(0, dtype="<i4")

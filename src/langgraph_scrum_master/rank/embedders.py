@@ -57,7 +57,7 @@ def of_sentences(embedder: Embedder) -> bool:
 
 
 class StaticEmbedder:
-    """The mean of a text's token vectors, weighted by how rare each is; deterministic, no download, 0.1 ms a text."""
+    """The mean of a text's token vectors, weighted by idf; deterministic, no download, 0.1 ms a text."""
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
         import safetensors.numpy

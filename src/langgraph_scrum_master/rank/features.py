@@ -1,4 +1,7 @@
-"""What a text is compared by: made once, when it is kept, and small enough to keep beside it."""
+"""The features of a text: computed once, when it is stored, and small enough to be stored beside it.
+
+The sizes here are no part of `RankTuning`: stored features depend on them.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +29,17 @@ from langgraph_scrum_master.text.terms import stem, words
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
-GRAM = 4
-"""Letters in a row that are compared."""
+NGRAM = 4
+"""Characters of an n-gram. By hand."""
 
-PLACES = 4_096
-"""Into so many places those are hashed."""
+BUCKETS = 4_096
+"""Hash buckets for character n-grams. By hand."""
 
 MOST_TOKENS = 256
-"""Different tokens of a text that are kept."""
+"""Distinct tokens of a text that are stored. By hand."""
 
 MOST_COUNTED = 255
+"""The highest term frequency, which fits into a byte."""
 
 _TELLS_CAUSE = re.compile(r"\b(?:because|due to|caused by|root cause|the reason|owing to|thanks to)\b", re.I)
 _TELLS_EFFECT = re.compile(
@@ -45,26 +49,26 @@ _TELLS_EFFECT = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Features:
-    """A text, as the spaces see it. Words and names are known by number."""
+    """The features of a text. Words and names are stored as their CRC-32."""
 
     terms: Array
     counts: Array
-    """How often each of the terms stands in the text."""
+    """The frequency of each of the terms."""
     tokens: Array
-    """The different tokens of the static model."""
+    """The distinct tokens of the static model."""
     grams: Array
-    """Which places its letters in a row fill, as bits."""
+    """The hash buckets of its character n-grams, as bits."""
     entities: Array
     identifiers: Array
     references: Array
     own: int
-    """What others refer to it by, as its heading says; 0 if it has no such name."""
+    """The name by which others cite it, from its heading; 0 if it has none."""
     alias: int
-    """What it is kept under; 0 if it is not kept."""
+    """Its key; 0 if it has none."""
     family: int
-    """What kind of record it is by that name; 0 if that does not tell."""
+    """The kind of record, by that name; 0 if it is unknown."""
     causal: int
-    """1 if it tells a cause, 2 if it tells an effect, 3 if both."""
+    """1 if it gives a cause, 2 if an effect, 3 if both."""
     size: int
     """Characters."""
 
@@ -75,7 +79,7 @@ class Features:
 
     @property
     def filled(self) -> int:
-        """Places that its letters in a row fill."""
+        """Hash buckets that its character n-grams fill."""
         return int(np.unpackbits(self.grams).sum())
 
     def pack(self) -> bytes:
@@ -136,7 +140,7 @@ _HEAD = _FIXED + len(_PARTS)
 
 
 def number(name: str) -> int:
-    """What a word or a name is known by."""
+    """The number of a word or a name: its CRC-32."""
     return crc32(name.encode(errors="surrogatepass"))
 
 
@@ -196,7 +200,7 @@ def _numbers(found: Any) -> Array:
 
 
 def _grams(stems: Sequence[str] | Counter[str]) -> Array:
-    filled = np.zeros(PLACES, dtype=bool)
+    filled = np.zeros(BUCKETS, dtype=bool)
     filled[[place for word in stems for place in _places(word)]] = True
     return np.packbits(filled)
 
@@ -204,4 +208,4 @@ def _grams(stems: Sequence[str] | Counter[str]) -> Array:
 @lru_cache(maxsize=50_000)
 def _places(word: str) -> tuple[int, ...]:
     framed = f"<{word}>"
-    return tuple(number(framed[i : i + GRAM]) % PLACES for i in range(max(1, len(framed) - GRAM + 1)))
+    return tuple(number(framed[i : i + NGRAM]) % BUCKETS for i in range(max(1, len(framed) - NGRAM + 1)))

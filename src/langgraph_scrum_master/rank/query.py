@@ -67,7 +67,7 @@ class RankQuery:
         self.embedded = embedder is not None
         model = static_model() or embedder
         self.centre = corpus.centre if embedder is not None and of_sentences(embedder) else None
-        """What all texts say, which tells nothing of one of them; words are weighed by how rare they are instead."""
+        """The mean vector of the memory, for sentence models; the static model weights tokens by idf instead."""
         self.meaning = self.vector if model is embedder else self._vector(parts, wording, model)
         self.term_weights = corpus.term_rarity(self.features.terms)
         if self._weights:
@@ -80,14 +80,14 @@ class RankQuery:
 
     @cached_property
     def words(self) -> tuple[dict[int, str], Array]:
-        """The rarest words, by the number of their term, and how much each counts."""
+        """The words with the highest idf, by the number of their term, and the weight of each."""
         rarest = np.argsort(-self.term_weights, kind="stable")[: self.tuning.query_terms]
         terms = self.features.terms[rarest].tolist()
         return {term: self._vocabulary[term] for term in terms}, self.term_weights[rarest]
 
     @cached_property
     def tokens(self) -> tuple[Array, Array]:
-        """The rarest tokens, and how much each counts."""
+        """The tokens with the highest idf, and the weight of each."""
         weights = self.corpus.token_rarity(self.features.tokens)
         if self._weights:
             weights = weights * _weights_of(self.features.tokens, self._weights.tokens)
@@ -119,7 +119,7 @@ Around: TypeAlias = tuple[str, float]
 
 
 class _PartWeights(NamedTuple):
-    """How much each term and each token counts, by the part that it stands in."""
+    """The weight of each term and each token, by the part of the query that it is in."""
 
     terms: dict[int, float]
     tokens: dict[int, float]
@@ -174,7 +174,7 @@ def _wording(text: str) -> Wording:
 
 
 class Candidate(NamedTuple):
-    """A text that may serve, with where it stands; features and vectors as bytes."""
+    """A text that may serve the query, with its time and place in a session; features and vectors as bytes."""
 
     features: bytes
     vector: bytes
@@ -243,7 +243,7 @@ class Candidates:
 
     @property
     def causal(self) -> Array:
-        """Whether each tells a cause (1), an effect (2), or both (3)."""
+        """Whether each gives a cause (1), an effect (2), or both (3)."""
         return self._heads[:, CAUSAL]
 
     @cached_property
@@ -278,7 +278,7 @@ class Candidates:
 
     @cached_property
     def counts(self) -> Array:
-        """How often each of the terms stands in its text, all in a row."""
+        """The frequency of each of the terms in its text, all in one array."""
         return column(self._packed, self._heads, "counts").astype("float32")
 
     @cached_property
@@ -293,11 +293,11 @@ class Candidates:
 
     @property
     def filled(self) -> Array:
-        """Places that the letters in a row of each fill."""
+        """Hash buckets that the character n-grams of each fill."""
         return self._heads[:, FILLED]
 
     def fills(self, places: Array) -> Array:
-        """Whether each fills each of these places."""
+        """Whether each fills each of these hash buckets."""
         grams = column(self._packed, self._heads, "grams").reshape(len(self), -1)
         return (grams[:, places // 8] & (128 >> (places % 8)).astype("u1")) > 0
 
@@ -410,7 +410,7 @@ def _checked(make: Callable[[], object], count: int) -> Array:
 def meaning_vectors(
     texts: Sequence[str], corpus: TokenWeights, embedder: Embedder, tokens: Sequence[Array] | None = None
 ) -> Array:
-    """The same by the static model, which weighs rare tokens more, where there is one."""
+    """The same by the static model, with tokens weighted by idf, where there is one."""
     return document_vectors(texts, corpus, static_model() or embedder, tokens)
 
 

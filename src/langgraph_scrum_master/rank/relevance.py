@@ -1,4 +1,4 @@
-"""How well texts serve a query: the spaces' strengths added up, what stands around counted in, as one number."""
+"""How well texts serve a query: the weighted strengths, with the support of neighbours and citations, as a score."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The meaning, by whether the text tells the cause or the effect that is asked for."""
+    """The strength in E1, by whether the text gives the cause or the effect that is asked for."""
     told, tuning = candidates.causal, asked.tuning
     direction = np.where(told & asked.causal, tuning.causal_match, np.where(told, tuning.causal_mismatch, 1.0))
     return np.clip(meaning(asked, candidates) * direction, 0, 1)

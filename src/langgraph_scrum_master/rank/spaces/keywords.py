@@ -1,4 +1,4 @@
-"""E13: the same words, or their kin."""
+"""E13: the same words, or words near them in the static model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph_scrum_master.rank.tuning import RankTuning
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The share of the query's words that the text has, or has kin of; rare words weigh more."""
+    """The share of the query's words that the text has, or has words near them, by idf."""
     asked_words, weights = asked.words
     wanted = list(asked_words)
     if not wanted or not len(candidates.terms.flat):

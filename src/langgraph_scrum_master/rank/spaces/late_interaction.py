@@ -12,7 +12,7 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """For each token of the query the nearest of the text's, rare ones weighing more."""
+    """The mean over the query's tokens, by idf, of the cosine with the nearest token of the text."""
     model = static_model()
     tokens, weights = asked.tokens if model else (np.zeros(0), np.zeros(0))
     if model is None or not weights.sum() or not len(candidates.tokens.flat):

@@ -12,7 +12,7 @@ from langgraph_scrum_master.rank.tuning import RankTuning
 
 
 def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The cosine of the vectors, with rare tokens weighing more, or after what all texts say was taken away."""
+    """The cosine of the vectors; of sentence models, after the mean vector of the memory was subtracted."""
     vectors, wanted = candidates.vectors, asked.vector
     if asked.centre is not None and len(asked.centre):
         centre = asked.centre.astype("float32")
