@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run newcomer test browser lint format docs bench figures picture serve clean
+.PHONY: help setup run newcomer test browser lint format docs bench soak figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,10 @@ format: $(READY) ## format the code and fix what can be fixed
 
 docs: $(READY) ## show the documentation on loopback, renewed as it changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
+
+soak: $(READY) ## prove the memory by kills, races, damage, full disks, clients at once; then search a million records (an hour)
+	$(BIN)/python benchmarks/soak.py
+	$(BIN)/python benchmarks/scale.py
 
 bench: $(READY) ## print the benchmarks' ratios
 	@for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

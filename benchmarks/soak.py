@@ -10,7 +10,7 @@
 - `postgres clients`: eight processes read and write one PostgreSQL, each in a namespace of its own.
 - `canaries`: two processes read and write twenty namespaces in one folder; no read gives another one's record.
 
-All of it happens in temporary folders and child processes. The exit code is 1 if anything failed.
+All of it happens in temporary folders and child processes, on Linux. The exit code is 1 if anything failed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 
 FORK = multiprocessing.get_context("fork")
 LIBC = ctypes.CDLL(None, use_errno=True)
-FILE = "memory.sqlite3"
 LIMIT = 120.0
 """Seconds that a process may take beside the time for which it is asked to run."""
 WORDS = ("cache", "order", "retry", "token", "queue", "price", "refund", "batch", "index", "alert", "shard", "lease")
@@ -177,7 +176,6 @@ async def operate(memory: DatabaseMemory, state: State, random: Random) -> State
 
 
 async def contents(memory: DatabaseMemory) -> State:
-    """All memories and decisions."""
     found = [*await memory.list_all("memory"), *await memory.list_all("decision")]
     return {record.key: record.text for record in found}
 
@@ -213,7 +211,7 @@ def kill_often(run: Run) -> Outcome:
     for number in range(10):
         states = kill_a_writer(run, outcome.kept)
         # The index of the write-ahead log that is left behind may be lost or wrong as well.
-        shm, chance = run.folder / f"{FILE}-shm", run.random.random()
+        shm, chance = run.folder / "memory.sqlite3-shm", run.random.random()
         if shm.exists() and chance < 0.4:
             shm.write_bytes(run.random.randbytes(shm.stat().st_size))
         if chance < 0.2:
@@ -270,8 +268,9 @@ def race(run: Run, seconds: float) -> Outcome:
             while monotonic() < until:
                 operation = some_operation(outcome.kept, random)
                 await perform(memory, operation)
-                reader.send((operation, outcome.kept))
-                outcome.add("its writer", await confirm(memory, random, operation, outcome.kept))
+                before = {key: text for key, text in outcome.kept.items() if key in operation}
+                reader.send((operation, before))
+                outcome.add("its writer", await confirm(memory, random, operation, before))
                 outcome.add("another process", reader.recv())
                 outcome.kept = applied(outcome.kept, operation)
                 if random.random() < 0.02:
@@ -320,7 +319,7 @@ QUERIES = ("Which batch has a lease?", "retry the queue", "refund order", "docto
 def inflict(folder: Path, damage: str, random: Random) -> None:
     """Damage the derived data of a folder that nobody has open."""
     (table, _, column), how = damage.split()[0].partition("."), damage.split()[1]
-    with closing(sqlite3.connect(folder / FILE)) as database, database:
+    with closing(sqlite3.connect(folder / "memory.sqlite3")) as database, database:
         cursor = database.execute(f"SELECT * FROM {table} ")
         names = [name for name, *_ in cursor.description]
         where = " AND ".join(f"{name} IS :{name}" for name in names)
@@ -337,14 +336,13 @@ def inflict(folder: Path, damage: str, random: Random) -> None:
 
 
 async def answers(memory: DatabaseMemory) -> list[list[str]]:
-    """The keys that queries find, in their order."""
     ways = (memory.search_similar, memory.search_by_words)
     return [[each.key for each in await search(query, k=10)] for search in ways for query in QUERIES]
 
 
 async def damage_and_search(run: Run) -> Outcome:
     """Whether a damaged folder answers as before, at once or after a rebuild for which a check gives reason."""
-    memory, outcome, random = ChromaMemory(run.folder), Outcome(tries=1), run.random
+    memory, outcome, random = ChromaMemory(run.folder), Outcome(), run.random
     texts = {f"m{i}": text_of(f"m{i}", random) for i in range(300)} | {"m60": "Physicians examine patients."}
     for start in range(0, 300, 20):
         await memory.store_many([(f"m{i}", texts[f"m{i}"], {"session": start}) for i in range(start, start + 20)])
@@ -363,9 +361,8 @@ async def damage_and_search(run: Run) -> Outcome:
         outcome.add("after a rebuild", await sound(memory, rebuild=True))
     for instance in (memory, ChromaMemory(run.folder)) if same or reported else ():
         outcome.expect(await answers(instance) == expected, "other answers after a cure")
-    found = Outcome()
-    found.add(", ".join(chosen), outcome, await verify(memory, texts))
-    return found
+    outcome.add("in the end", await verify(memory, texts))
+    return Outcome(tries=1, failures=[f"{', '.join(chosen)}: {failure}" for failure in outcome.failures])
 
 
 def mount(*arguments: str | Path) -> None:
@@ -425,14 +422,13 @@ async def endure(memory: DatabaseMemory, random: Random, begin: Callable[[], Non
     for call in (memory.store_embedding("m", "A text.", {}), memory.forget(*kept), memory.check(rebuild=True)):
         outcome.expect(await refused(call), "what cannot be written is written")
     with suppress(StoreError):
-        outcome.expect(await contents(memory) == kept, "it has other records meanwhile")
+        outcome.expect(await contents(memory) == kept, "other records meanwhile")
     end()
     outcome.add("afterwards", await verify(memory, kept))
     return outcome
 
 
 async def use_read_only(run: Run) -> Outcome:
-    """Use a folder that is read-only for a while."""
     memory = ChromaMemory(run.folder)
 
     def begin() -> None:
@@ -489,7 +485,7 @@ async def read_texts(memory: DatabaseMemory, keys: Sequence[str], random: Random
 async def use_namespaces(
     memories: Sequence[DatabaseMemory], own: str, writes: float, reads: int, seconds: float, random: Random
 ) -> Outcome:
-    """Read and write by turns. All namespaces have the same keys; each text begins with its namespace."""
+    """Read and write records whose keys begin with `own`, and whose texts with their namespace, by turns."""
     outcome, until = Outcome(), monotonic() + seconds
     kept: dict[str, State] = {memory.namespace: {} for memory in memories}
     while outcome.tries < reads and monotonic() < until:
@@ -516,8 +512,10 @@ def use_together(
     """One process for each share of the namespaces, all at once; in the end each namespace is sound."""
     outcome, works = Outcome(), []
     for number, names in enumerate(shares):
-        memories, random = [place.for_namespace(name) for name in names], Random(run.random.random())
-        works.append(partial(use_namespaces, memories, f"m{number} ", writes, reads, seconds, random))
+        # Namespaces have the same keys, processes that share a namespace do not.
+        memories, own = [place.for_namespace(name) for name in names], f"m{shares[:number].count(names)} "
+        random = Random(run.random.random())
+        works.append(partial(use_namespaces, memories, own, writes, reads, seconds, random))
     outcome.add("meanwhile", *together(works, seconds))
     for name in sorted({name for share in shares for name in share}):
         outcome.add(f"{name} in the end", *together([partial(sound, place.for_namespace(name))]))
@@ -573,15 +571,14 @@ def prove(name: str, seed: int, quick: bool) -> Outcome:
 def warm_up() -> None:
     """Load what every child would load, and have blocks, statistics and indexes made for as few as 32 records."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    for module, name in ((blocks, "BLOCK"), (writer, "SAVED_EVERY"), (postgres, "FEW")):
+    for module, name in ((blocks, "BLOCK"), (writer, "SAVED_EVERY"), (postgres, "UNINDEXED")):
         setattr(module, name, 32)
-    memory = ChromaMemory()
-    asyncio.run(verify(memory, asyncio.run(operate(memory, {}, Random(1)))))
+    asyncio.run(verify(memory := ChromaMemory(), asyncio.run(operate(memory, {}, Random(1)))))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="the proofs to run; all if none is given")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a proof; all if none is given")
     parser.add_argument("--quick", action="store_true", help="about a minute in all")
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

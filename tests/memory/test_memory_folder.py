@@ -1346,3 +1346,138 @@ async def test_many_records_that_say_the_same_are_no_damage(tmp_path: Path, text
 
     assert len(await memory.search_similar(text, k=100)) == 60
     assert (await memory.check()).sound
+
+
+CHILD_WRITES_ON = """
+import asyncio, os, sys
+from langgraph_scrum_master import ChromaMemory
+memory = ChromaMemory(sys.argv[1])
+asyncio.run(memory.store_embedding("parent", "First.", {}))
+ready, closed = os.pipe(), os.pipe()
+if not (child := os.fork()):
+    asyncio.run(memory.store_embedding("child0", "Second.", {}))
+    os.write(ready[1], b"x")
+    os.read(closed[0], 1)
+    for i in (1, 2, 3):
+        asyncio.run(memory.store_embedding(f"child{i}", f"Child {i}.", {}))
+    os._exit(0)
+os.read(ready[0], 1)
+memory.close()
+os.write(closed[1], b"x")
+os.waitpid(child, 0)
+print(sorted(each.key for each in asyncio.run(ChromaMemory(sys.argv[1]).every())))
+"""
+
+
+def test_what_a_forked_process_writes_survives_its_parents_closing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CHILD_WRITES_ON, str(tmp_path)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+
+    assert done.stdout == "['child0', 'child1', 'child2', 'child3', 'parent']\n", done.stderr
+
+
+FORKS_WHILE_OTHERS_SEARCH = """
+import asyncio, os, sys, threading, time
+from langgraph_scrum_master import ChromaMemory
+memory = ChromaMemory(sys.argv[1])
+asyncio.run(memory.store_many([(f"k{i}", f"Number {i} is a zebra.", {}) for i in range(50)]))
+failures, stop = [], threading.Event()
+
+def work(call):
+    while not stop.is_set():
+        try:
+            asyncio.run(call())
+        except Exception as error:
+            failures.append(repr(error))
+
+calls = (lambda: memory.search_similar("zebra"), lambda: memory.store_embedding("k0", "Number 0 is a zebra.", {}))
+threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+for thread in threads:
+    thread.start()
+for _ in range(20):
+    if not (child := os.fork()):
+        os._exit(0)
+    os.waitpid(child, 0)
+    time.sleep(0.02)
+stop.set()
+for thread in threads:
+    thread.join()
+print(failures)
+"""
+
+
+def test_threads_go_on_searching_and_writing_while_their_process_forks(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKS_WHILE_OTHERS_SEARCH, str(tmp_path)]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+
+    assert done.stdout == "[]\n", done.stderr
+
+
+async def test_a_check_while_others_write_reports_no_damage(tmp_path: Path) -> None:
+    memory, writer = ChromaMemory(tmp_path), ChromaMemory(tmp_path)
+    await memory.store_many(rows(40))
+    stop = threading.Event()
+
+    def write() -> None:
+        for i in range(400):
+            if stop.is_set():
+                return
+            asyncio.run(writer.store_many([(f"k{i % 20}", f"Text {i} about refunds.", {})]))
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        found = [await memory.check() for _ in range(25)]
+    finally:
+        stop.set()
+        thread.join()
+
+    assert [each for each in found if not each.sound] == []
+
+
+async def test_postings_that_lack_words_of_the_records_are_damage(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many(rows(40))
+    ((number,),) = read(tmp_path, "SELECT min(id) FROM records")
+    terms = "1t999 1kmemory"
+    memory.close()
+    change(tmp_path, f"INSERT INTO postings(rowid, body) VALUES ({number}, '{terms}')")
+
+    memory = ChromaMemory(tmp_path)
+
+    assert "the postings differ from the words of the records" in (await memory.check()).shelves[0].problems
+    assert (await memory.check(rebuild=True)).sound
+
+
+async def test_records_behind_the_last_that_is_known_are_found_and_cured(tmp_path: Path) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many([(f"k{i}", f"Number {i} is a zebra.", {}) for i in range(80)])
+    memory.close()
+    change(tmp_path, "UPDATE shelves SET last = 30")
+
+    memory = ChromaMemory(tmp_path)
+    found = await memory.check()
+    cured = await memory.check(rebuild=True)
+
+    assert any("records were written up to 80, only those up to 30" in each for each in found.shelves[0].problems)
+    assert (cured.sound, cured.records) == (True, 80)
+    assert len(await memory.search_similar("Which number is a zebra?", k=1000)) == 80
+
+
+async def test_a_folder_that_is_removed_after_a_failed_reopening_is_not_made_again(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    memory = ChromaMemory(folder)
+    await memory.store_many(rows(3))
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+    (folder / "memory.sqlite3").write_text("not a database")
+    with pytest.raises(StoreError, match="not a database"):
+        await memory.every()
+    shutil.rmtree(folder)
+
+    with pytest.raises(StoreError, match="was removed while it was in use"):
+        await memory.store_embedding("new", "A new one.", {})
+
+    assert not folder.exists()

@@ -88,8 +88,11 @@ class Backend(ABC):
     def open(self) -> None:
         """Load what the first search would load."""
 
-    def cured(self, error: Exception) -> bool:
-        """Whether what has led to the error was made right, so that the same can be tried again."""
+    def cured(self, error: Exception, attempt: int) -> bool:
+        """Whether what has led to the error was made right, so that the same can be tried again.
+
+        `attempt` is how often it was tried again already.
+        """
         return False
 
     @abstractmethod

@@ -154,6 +154,15 @@ class Statements(ABC):
         """The ids of all records that have postings."""
 
     @abstractmethod
+    def posting_counts(self, shelf: int) -> dict[int, int]:
+        """How many records have a posting for each term."""
+
+    def greatest_id(self, shelf: int) -> int:
+        """The id of the record that was written last; 0 if there is none."""
+        found = self.one("SELECT max(id) FROM records WHERE shelf = ?", (shelf,))
+        return int(found[0] or 0)
+
+    @abstractmethod
     def clear_derived(self) -> None:
         """Remove the postings, the statistics and whatever else is derived from records, of all shelves."""
 
@@ -454,6 +463,10 @@ class Database(ABC):
 
         Committed when the block ends, rolled back if it raises. One that must not `wait` raises where somebody writes.
         """
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[Statements]:
+        """The statements on what is committed now, whatever others write meanwhile."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Statements]:

@@ -76,6 +76,7 @@ def check_store(backend: StoreBackend, *, and_rebuild: bool = False) -> MemoryCh
     database = backend.store.database
     with database.reading() as statements:
         problems = tuple(statements.integrity())
+    with database.snapshot() as statements:
         shelves = tuple(_checked(statements, name, row) for name, row in statements.shelves(backend.tenant))
     if not and_rebuild:
         return MemoryCheck(shelves=shelves, problems=problems)
@@ -95,6 +96,8 @@ def _checked(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
             problems.append(str(error))
     count_new(kept, statements, row)
     total = sum(there.kinds.values())
+    if (greatest := statements.greatest_id(row.id)) > row.last:
+        problems.append(f"records were written up to {greatest}, only those up to {row.last} are found")
     if not problems and not _agree(there, kept):
         problems.append("the statistics differ from the records")
     if total != row.records:
@@ -102,6 +105,8 @@ def _checked(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
     try:
         if unfound := _unfound(statements, row):
             problems.append(f"{unfound} records are not found by their words")
+        elif not there.counts_terms(statements.posting_counts(row.id)):
+            problems.append("the postings differ from the words of the records")
     except DerivedError as error:
         problems.append(str(error))
     problems += statements.check_vectors(row)

@@ -64,8 +64,8 @@ CREATE INDEX records_by_time ON {POSTGRES_SCHEMA}.records(shelf, kind, created);
 CREATE INDEX records_by_agent ON {POSTGRES_SCHEMA}.records(shelf, kind, agent, created) WHERE agent != '';
 CREATE INDEX records_by_name ON {POSTGRES_SCHEMA}.records(shelf, own) WHERE own != 0;
 CREATE INDEX records_by_alias ON {POSTGRES_SCHEMA}.records(shelf, alias);
-CREATE TABLE {POSTGRES_SCHEMA}.postings(record bigint PRIMARY KEY, kind text NOT NULL, words bigint[] NOT NULL);
-CREATE INDEX postings_by_word ON {POSTGRES_SCHEMA}.postings USING gin(words);
+CREATE TABLE {POSTGRES_SCHEMA}.postings(
+    word bigint NOT NULL, record bigint NOT NULL, kind text NOT NULL, PRIMARY KEY(word, record) INCLUDE (kind));
 CREATE TABLE {POSTGRES_SCHEMA}.vectors(
     record bigint PRIMARY KEY, shelf bigint NOT NULL, kind text NOT NULL, embedding halfvec NOT NULL);
 CREATE INDEX vectors_by_shelf ON {POSTGRES_SCHEMA}.vectors(shelf, kind);
@@ -115,7 +115,7 @@ class PostgresStatements(Statements):
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a statement gives."""
-        cursor = self._connection.execute(_translated(query), [storable(value) for value in values])
+        cursor = self._connection.execute(_translated(query), [storable(value) for value in values], binary=True)
         return cursor.fetchall() if cursor.description else []
 
     def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
@@ -144,13 +144,10 @@ class PostgresStatements(Statements):
             cursor.executemany(_translated(query), rows, returning=True)
             ids = [int(result.fetchone()[0]) for result in cursor.results()]  # type: ignore[index]
         numbered = list(zip(ids, entries, strict=True))
-        self.executemany(
-            "INSERT INTO postings(record, kind, words) VALUES (?, ?, ?)",
-            [
-                (i, entry.kind, _words(shelf, entry.terms, entry.facets))
-                for i, entry in numbered
-                if entry.kind in SEARCHED
-            ],
+        self._add_postings(
+            (i, entry.kind, _words(shelf, entry.terms, entry.facets, entry.kind))
+            for i, entry in numbered
+            if entry.kind in SEARCHED
         )
         self._add_vectors(shelf, [(i, entry.kind, entry.vector) for i, entry in numbered if entry.vector])
         return ids
@@ -159,7 +156,16 @@ class PostgresStatements(Statements):
         """Remove the records, their postings and vectors."""
         ids = [kept.id for kept in gone]
         self.among("DELETE FROM records WHERE id {} AND shelf = ?", ids, after=(shelf,))
-        self.among("DELETE FROM postings WHERE record {}", ids)
+        words = [
+            (word, kept.id)
+            for kept, (terms, facets) in zip(gone, bodies, strict=True)
+            for word in _words(shelf, terms, facets, kept.kind)
+        ]
+        self.execute(
+            "DELETE FROM postings USING unnest(?::bigint[], ?::bigint[]) AS gone(word, record) "
+            "WHERE postings.word = gone.word AND postings.record = gone.record",
+            ([word for word, _ in words], [record for _, record in words]),
+        )
         self.among("DELETE FROM vectors WHERE record {} AND shelf = ?", ids, after=(shelf,))
         self.among("DELETE FROM model_vectors WHERE shelf = ? AND record {}", ids, before=(shelf,))
 
@@ -170,8 +176,8 @@ class PostgresStatements(Statements):
         some = "" if kinds is None else "AND kind = ANY(?)"
         found = self.execute(
             "SELECT place, record FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted(word, place), LATERAL ("
-            f"SELECT record FROM postings WHERE words @> ARRAY[word] {some} ORDER BY record DESC LIMIT ?) AS newest",
-            (_words(shelf, terms, ()), *([list(kinds)] if kinds is not None else []), limit),
+            f"SELECT record FROM postings WHERE word = wanted.word {some} ORDER BY record DESC LIMIT ?) AS newest",
+            (_words(shelf, terms), *([list(kinds)] if kinds is not None else []), limit),
         )
         by_place: dict[int, list[int]] = {}
         for place, record in found:
@@ -182,8 +188,12 @@ class PostgresStatements(Statements):
         """The ids of the newest records of a kind that have all of these facets."""
         if not facets:
             return self.ids(shelf, kind)[::-1][:limit]
-        query = "SELECT record FROM postings WHERE words @> ?::bigint[] AND kind = ? ORDER BY record DESC LIMIT ?"
-        return [record for (record,) in self.execute(query, (_words(shelf, (), facets), kind, limit))]
+        words = sorted(set(_words(shelf, (), facets)))
+        query = (
+            "SELECT record FROM postings WHERE word = ANY(?) AND kind = ? GROUP BY record HAVING count(*) = ? "
+            "ORDER BY record DESC LIMIT ?"
+        )
+        return [record for (record,) in self.execute(query, (words, kind, len(words), limit))]
 
     def nearest(self, shelf: ShelfRow, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
         """The ids of the records whose vectors are nearest, with their cosines."""
@@ -204,19 +214,22 @@ class PostgresStatements(Statements):
         """Make the postings and vectors of records that have none."""
         from langgraph_scrum_master.rank.features import Features
 
-        self.executemany(
-            "INSERT INTO postings(record, kind, words) VALUES (?, ?, ?)",
-            [
-                (each.id, each.kind, _words(shelf, Features.unpack(each.features).terms.tolist(), own))
-                for each, own in zip(kept, facets, strict=True)
-            ],
+        self._add_postings(
+            (each.id, each.kind, _words(shelf, Features.unpack(each.features).terms.tolist(), own, each.kind))
+            for each, own in zip(kept, facets, strict=True)
         )
         self._add_vectors(shelf, [(each.id, each.kind, each.vector) for each in kept if each.vector])
 
     def indexed(self, shelf: int) -> list[int]:
         """The ids of all records that have postings."""
-        query = "SELECT record FROM postings JOIN records ON records.id = postings.record WHERE records.shelf = ?"
-        return [record for (record,) in self.execute(query, (shelf,))]
+        query = "SELECT record FROM postings WHERE word = ANY(?)"
+        return [record for (record,) in self.execute(query, ([_kind_word(shelf, kind) for kind in SEARCHED],))]
+
+    def posting_counts(self, shelf: int) -> dict[int, int]:
+        """How many records have a posting for each term."""
+        first = shelf << 34
+        query = "SELECT word, count(*) FROM postings WHERE word >= ? AND word < ? GROUP BY word"
+        return {word - first: count for word, count in self.execute(query, (first, first | 1 << 32))}
 
     def clear_derived(self) -> None:
         """Remove the postings, the vectors and the statistics of all shelves."""
@@ -237,6 +250,23 @@ class PostgresStatements(Statements):
         for kind, count in self.kinds(shelf.id).items():
             if kind in SEARCHED and count > UNINDEXED:
                 self._database.want_index(shelf.id, kind, shelf.dimensions)
+
+    def neighbours(self, shelf: int, places: Sequence[tuple[str, int]]) -> list[int]:
+        """The records at these positions of their sessions."""
+        # As arrays: a statement whose length changes would be planned anew each time.
+        query = (
+            "SELECT records.id FROM unnest(?::text[], ?::bigint[]) AS places(session, position) JOIN records "
+            "ON records.shelf = ? AND records.session != '' AND records.session = places.session "
+            "AND records.position = places.position"
+        )
+        values = ([storable(session) for session, _ in places], [position for _, position in places], shelf)
+        return [number for (number,) in self.execute(query, values)]
+
+    def _add_postings(self, rows: Iterable[tuple[int, Kind, Sequence[int]]]) -> None:
+        with self._connection.cursor() as cursor, cursor.copy(b"COPY postings(word, record, kind) FROM STDIN") as copy:
+            for record, kind, words in rows:
+                for word in words:
+                    copy.write_row((word, record, kind))
 
     def _add_vectors(self, shelf: int, rows: Sequence[tuple[int, Kind, bytes]]) -> None:
         import numpy as np
@@ -289,6 +319,13 @@ class PostgresDatabase(Database):
             if shelf is None:
                 raise StoreError(f"{self.name} does not keep the shelf {name!r} of {tenant!r}")
             yield statements, shelf
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresStatements]:
+        """The statements on what is committed now, whatever others write meanwhile."""
+        with self._connection() as connection, connection.transaction():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield PostgresStatements(connection, self)
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresStatements]:
@@ -438,9 +475,14 @@ def _index(shelf: int, kind: str) -> str:
     return f"vectors_{shelf}_{kind}"
 
 
-def _words(shelf: int, terms: Sequence[int], facets: Sequence[int]) -> list[int]:
-    """Terms and facets as numbers that no other shelf has."""
-    return [shelf << 33 | term for term in terms] + [shelf << 33 | 1 << 32 | facet for facet in facets]
+def _words(shelf: int, terms: Sequence[int], facets: Sequence[int] = (), kind: Kind | None = None) -> list[int]:
+    """Terms, facets and the kind of a record as numbers that no other shelf has."""
+    words = [shelf << 34 | term for term in terms] + [shelf << 34 | 1 << 32 | facet for facet in facets]
+    return words if kind is None else [*dict.fromkeys(words), _kind_word(shelf, kind)]
+
+
+def _kind_word(shelf: int, kind: Kind) -> int:
+    return shelf << 34 | 2 << 32 | SEARCHED.index(kind) if kind in SEARCHED else shelf << 34 | 3 << 32
 
 
 def _translated(query: str) -> Any:

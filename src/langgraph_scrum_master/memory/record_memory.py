@@ -47,6 +47,9 @@ but for one in two hundred."""
 _MATCHING = 500
 """How many of the newest are compared where the metadata decide."""
 
+ATTEMPTS = 8
+"""How often a call is tried again after its cause was cured."""
+
 _BATCH = 1_000
 """Records that are written in one step, after which progress is reported."""
 
@@ -329,11 +332,12 @@ class RecordMemory:
     async def _call(self, call: Callable[..., T], *args: Any) -> T:
         def guarded() -> T:
             with self._store_errors():
-                try:
-                    return call(*args)
-                except Exception as error:
-                    if not self._backend.cured(error):
-                        raise
+                for attempt in range(ATTEMPTS):
+                    try:
+                        return call(*args)
+                    except Exception as error:
+                        if not self._backend.cured(error, attempt):
+                            raise
                 return call(*args)
 
         return await off_loop(guarded)

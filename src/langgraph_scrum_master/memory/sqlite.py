@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
-from weakref import finalize
+from weakref import WeakSet, finalize
 
 import numpy as np
 
@@ -27,6 +27,9 @@ _VERSION = 1
 
 BUSY = 60.0
 """Seconds for which another process may write before a write here fails."""
+
+FORK_PATIENCE = 5.0
+"""Seconds for which a fork waits for another thread's statement or transaction to end."""
 
 _PAGE = 1_024
 """Bytes of a page: smaller ones make a write smaller, larger ones a search faster."""
@@ -92,6 +95,11 @@ class SqliteStatements(Statements):
         self.connection = connection
         self.lock = lock
         self._vectors = vectors
+
+    @property
+    def vectors_of(self) -> VectorBlocks:
+        """What finds the nearest vectors."""
+        return self._vectors
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows that a statement gives."""
@@ -205,6 +213,15 @@ class SqliteStatements(Statements):
                 found.append(f"the full-text index: {error}")
         return found
 
+    def posting_counts(self, shelf: int) -> dict[int, int]:
+        """How many records the full-text index has for each term."""
+        with _of_postings():
+            self.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
+            found = self.execute(
+                "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?", (f"{shelf}t", f"{shelf}u")
+            )
+        return {int(term.removeprefix(f"{shelf}t")): count for term, count in found}
+
     def check_vectors(self, shelf: ShelfRow) -> list[str]:
         """How the blocks differ from the records."""
         return self._vectors.check(self, shelf)
@@ -249,6 +266,10 @@ class SqliteDatabase(Database):
         self._key = f"{path.resolve() if path else 'memory'} {next(_numbered)}"
         self._opening = threading.RLock()
         self._open: _Connections | None = None
+        self._was_open = False
+        """Whether it was opened and not closed since: then a file that is not there any more is an error."""
+        if path is not None:
+            _databases.add(self)
         self._commits = count(1)
         self._committed = 0
 
@@ -296,13 +317,42 @@ class SqliteDatabase(Database):
             return self._committed
         return self._connections().reader.one("PRAGMA data_version")[0]
 
+    @contextmanager
+    def snapshot(self) -> Iterator[SqliteStatements]:
+        """The statements on what is committed now, whatever others write meanwhile."""
+        reader = self._connections().reader
+        if self._path is None:
+            with reader.lock:
+                yield reader
+            return
+        connection = _connected(str(self._path))
+        try:
+            connection.execute("BEGIN")
+            yield SqliteStatements(connection, threading.RLock(), reader.vectors_of)
+        finally:
+            connection.close()
+
     def close(self) -> None:
         """Close the connections; what a database in memory holds is kept."""
         with self._opening:
             if self._path is not None and self._open is not None:
                 self._open.close()
                 self._open = None
+            self._was_open = False
             self._cache.drop(self._key)
+
+    def before_fork(self) -> None:
+        """Close the connections, and let nobody open new ones until `after_fork`: SQLite's do not survive a fork.
+
+        With connections of its parent open, a child would lock nothing, and its parent would remove its log.
+        """
+        self._opening.acquire()
+        if self._open is not None and self._open.process == os.getpid() and self._open.close_if_idle(FORK_PATIENCE):
+            self._open = None
+
+    def after_fork(self) -> None:
+        """Connections may be opened again, in the parent and in the child."""
+        self._opening.release()
 
     def backup(self, target: Path) -> None:
         """Write a copy of everything into a new file, also while others write."""
@@ -324,22 +374,47 @@ class SqliteDatabase(Database):
             if self._open is not None and not self._open.usable(self._path):
                 self._replace_lost(self._open)
             if self._open is None:
+                self._check_still_there()
                 self._open = _opened(
                     self._path, self._durability, VectorBlocks(self._key, self._cache, threading.RLock())
                 )
+                self._was_open = True
             return self._open
 
     def _replace_lost(self, lost: _Connections) -> None:
-        """Open the file that is there now; one that was removed is an error, for what was in it is gone."""
-        if lost.process == os.getpid() and self._path is not None and not self._path.exists():
-            raise StoreError(
-                f"the memory {self.name!r} was removed while it was in use: put the folder back, or close the memory"
-            )
+        """Open the file that is there now."""
+        self._check_still_there()
         # Not closed in a forked process: the connections are its parent's.
         if lost.process == os.getpid():
             lost.close()
         self._open = None
         self._key = f"{self._key.rsplit(' ', 1)[0]} {next(_numbered)}"
+
+    def _check_still_there(self) -> None:
+        """Raise if the file was removed: what was in it is gone, and a new one would hide that."""
+        if self._was_open and self._path is not None and not self._path.exists():
+            raise StoreError(
+                f"the memory {self.name!r} was removed while it was in use: put the folder back, or close the memory"
+            )
+
+
+_databases: WeakSet[SqliteDatabase] = WeakSet()
+_forking: list[SqliteDatabase] = []
+
+
+def _before_fork() -> None:
+    for database in list(_databases):
+        database.before_fork()
+        _forking.append(database)
+
+
+def _after_fork() -> None:
+    while _forking:
+        _forking.pop().after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 class _Connections:
@@ -364,6 +439,17 @@ class _Connections:
         for each in (self.reader, self.writer):
             with each.lock:
                 each.connection.close()
+
+    def close_if_idle(self, seconds: float) -> bool:
+        """Close both, unless a statement or a transaction goes on for longer."""
+        taken = [each.lock for each in (self.reader, self.writer) if each.lock.acquire(timeout=seconds)]
+        idle = len(taken) == 2 and not self.writer.connection.in_transaction
+        if idle:
+            self.reader.connection.close()
+            self.writer.connection.close()
+        for lock in taken:
+            lock.release()
+        return idle
 
 
 def _file_of(path: Path) -> tuple[int, int] | None:

@@ -141,6 +141,12 @@ class Statistics(Tally):
         terms = np.union1d(*every)
         return bool((self.term_counts(terms) == other.term_counts(terms)).all())
 
+    def counts_terms(self, counts: Mapping[int, int]) -> bool:
+        """Whether exactly these terms are counted, each so often."""
+        own = np.append(self._base.terms, np.array(list(self._recent), dtype="<u4"))
+        terms = np.union1d(own, np.array(list(counts), dtype="<u4"))
+        return bool(self.term_counts(terms).tolist() == [counts.get(term, 0) for term in terms.tolist()])
+
     def snapshot(self) -> bytes:
         """All of it as bytes. Terms that no record has any more, and their words, are left out."""
         self._fold()

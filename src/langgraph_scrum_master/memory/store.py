@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -141,12 +142,15 @@ class StoreBackend(Backend):
         """Close the database."""
         self.store.close()
 
-    def cured(self, error: Exception) -> bool:
+    def cured(self, error: Exception, attempt: int) -> bool:
         """Make again what is derived from the records, if that is what is damaged."""
         from langgraph_scrum_master.memory.database import DerivedError
         from langgraph_scrum_master.memory.writer import rebuild
 
-        if not isinstance(error, DerivedError):
+        # Closed in another thread for a fork: the next use opens it again.
+        if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):
+            return True
+        if not isinstance(error, DerivedError) or attempt:
             return False
         rebuild(self.store.database)
         self.store.close()

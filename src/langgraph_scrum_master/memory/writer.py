@@ -153,6 +153,7 @@ def rebuild(database: Database) -> None:
 
 
 def _rebuild_shelf(statements: Statements, row: ShelfRow) -> None:
+    row = row._replace(last=max(row.last, statements.greatest_id(row.id)))
     for kind in SEARCHED:
         ids = statements.ids(row.id, kind)
         for start in range(0, len(ids), READ_AT_ONCE):

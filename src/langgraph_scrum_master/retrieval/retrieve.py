@@ -12,8 +12,9 @@ from langgraph_scrum_master._internal import telemetry
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import read
 from langgraph_scrum_master.errors import steers_the_graph
-from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure
+from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure, instant
 from langgraph_scrum_master.protocols import Opens, Source, State
+from langgraph_scrum_master.rank.query_time import asked_at
 
 OPENING = 10
 """How many deadlines a memory may take to open, once."""
@@ -82,7 +83,7 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
 
 
 async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:
-    with telemetry.span(f"retrieve.{source.name}") as span:
+    with telemetry.span(f"retrieve.{source.name}") as span, asked_at(instant(query.now)):
         found: list[object] = list(await source.find(query, state))
         telemetry.note(span, found=len(found))
         return [_stamped(_context(item), query.now) for item in found]
