@@ -1,7 +1,7 @@
 """What the silent path costs, as ratios in one run: CPU time, interleaved, medians.
 
 - detection on a healthy state of 100 and of 10,000 messages, cold (never seen before) and warm (one message more than
-  the last time)
+  the last time), warm also with a detector of one's own that finds nothing
 - a loop of an agent and the silent scrum master against the same loop with an empty node, from 1,000 messages on,
   without a checkpointer and with InMemorySaver
 """
@@ -17,7 +17,8 @@ from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 
-from langgraph_scrum_master import ScrumMaster, ScrumMasterState, checkpoint_serde
+from langgraph_scrum_master import ContextGap, ScrumMaster, ScrumMasterState, checkpoint_serde
+from langgraph_scrum_master.model import Observation
 
 ROUNDS = 31
 STEPS = 40
@@ -54,10 +55,14 @@ def ratio(ours: Callable[[], object], base: Callable[[], object], rounds: int) -
     return mine, other, mine / other
 
 
-def detection(cold: bool) -> None:
+def nothing(_observation: Observation) -> tuple[ContextGap, ...]:
+    return ()
+
+
+def detection(cold: bool, own: bool = False) -> None:
     def detect(length: int) -> Callable[[], object]:
         history = healthy(length)
-        master = ScrumMaster()
+        master = ScrumMaster(detectors=[nothing] if own else ())
         master.detect({"messages": history})
 
         def again() -> object:
@@ -71,8 +76,9 @@ def detection(cold: bool) -> None:
 
     many, few, times = ratio(detect(10_000), detect(100), ROUNDS)
     per_call = 1 if cold else 50
+    how = "cold" if cold else "warm, with a custom detector" if own else "warm"
     print(
-        f"detect, {'cold' if cold else 'warm'}: {many / per_call * 1e6:.0f} µs at 10,000 messages, "
+        f"detect, {how}: {many / per_call * 1e6:.0f} µs at 10,000 messages, "
         f"{few / per_call * 1e6:.0f} µs at 100: {times:.2f} x" + ("" if cold else " (bar: 1.5 x)")
     )
 
@@ -113,6 +119,7 @@ def loops(saved: bool, bar: float) -> None:
 def main() -> None:
     detection(cold=True)
     detection(cold=False)
+    detection(cold=False, own=True)
     loops(saved=True, bar=1.10)
     loops(saved=False, bar=1.15)
 

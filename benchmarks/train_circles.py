@@ -17,7 +17,8 @@ import numpy as np
 from langgraph_scrum_master import ScrumMaster
 from langgraph_scrum_master.messages import read_turns
 from langgraph_scrum_master.team.observe.acts import acts_of
-from langgraph_scrum_master.team.observe.talk import FEWEST, Talk
+from langgraph_scrum_master.team.observe.talk import Talk
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION
 from scenarios import agent_name, messages, scenarios
 
 NAMES = ("known", "own", "again", "new_name", "done", "failures")
@@ -30,7 +31,7 @@ def positions(scenario: dict[str, Any]) -> list[list[float]]:
     talk, found = Talk(), []
     for turn in read_turns(messages(scenario)):
         talk.add(turn, tuple(acts_of(turn)) if turn.kind == "agent" else ())
-        if len(talk) >= FEWEST:
+        if len(talk) >= DEFAULT_DETECTION.talk_fewest:
             features = talk.features()
             found.append([features[name] for name in NAMES])
     return found

@@ -27,10 +27,10 @@ from langgraph_scrum_master.protocols import (
     TokenCounter,
     checked_memory,
 )
-from langgraph_scrum_master.team.detect import DETECTORS
 from langgraph_scrum_master.team.observe import Watcher
 from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ScrumMaster:
     the folder, or the recorder, for a snapshot of every step with a gap, to replay it later. `redact` takes words out
     of what leaves to logs, recorder, snapshots and streams ("all", "secrets", "emails", a function, or several of
     these); the agent and the state get everything. `asking` is a weights file that `scrum-master train` wrote, instead
-    of the one that comes with the package.
+    of the one that comes with the package. `tuning` has the numbers that decide what detection reports.
     """
 
     def __init__(
@@ -85,27 +85,30 @@ class ScrumMaster:
         snapshots: str | Path | SnapshotRecorder | None = None,
         redact: Redaction | Redact | Iterable[Redaction | Redact] | None = None,
         asking: str | Path | AskingModel | None = None,
+        tuning: DetectionTuning = DEFAULT_DETECTION,
     ) -> None:
         if config is not None and not isinstance(config, InjectionConfig):
             raise ConfigError(f"config must be an InjectionConfig, got {config!r}")
         if memory is not None:
             checked_memory(memory)
+        if not isinstance(tuning, DetectionTuning):
+            raise ConfigError(f"tuning must be a DetectionTuning, got {tuning!r}")
         sources = tuple(sources)
         for given in sources:
             _refuse_unless_source(given)
         self._memory = memory
         self._pipeline = Pipeline(
             config=config or InjectionConfig(),
-            detectors=(*DETECTORS, *detectors),
+            detectors=tuple(detectors),
             sources=sources,
             shelf_sources=shelf_sources,
             clock=clock,
             recorder=recorder,
             count_tokens=count_tokens,
-            assistant=_assistant_caller(assistant, model),
+            assistant=_assistant_caller(assistant, model, tuning),
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
             redact=_redactor(redact) if redact is not None else None,
-            watcher=Watcher(_asking_model(asking), doubtful=assistant is not None or model is not None),
+            watcher=Watcher(_asking_model(asking), doubtful=assistant is not None or model is not None, tuning=tuning),
         )
 
     @classmethod
@@ -159,9 +162,8 @@ class ScrumMaster:
 
     def detect(self, state: object) -> tuple[ContextGap, ...]:
         """The gaps that are not settled yet, the most confident first; empty on a healthy team."""
-        if self._pipeline.glance(state) is not None:
-            return ()
-        return self._pipeline.sure(self._pipeline.sight(state)).gaps
+        seen = self._pipeline.look(state)
+        return self._pipeline.sure(seen).gaps if isinstance(seen, Sighting) else ()
 
     def evaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
@@ -224,7 +226,9 @@ def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
     raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {given!r}")
 
 
-def _assistant_caller(assistant: Assistant | None, model: ChatModel | None) -> AssistantCaller | None:
+def _assistant_caller(
+    assistant: Assistant | None, model: ChatModel | None, tuning: DetectionTuning
+) -> AssistantCaller | None:
     if assistant is None and model is None:
         return None
     from langgraph_scrum_master.team.assistant import ChatAssistant
@@ -239,7 +243,7 @@ def _assistant_caller(assistant: Assistant | None, model: ChatModel | None) -> A
         )
     if model is not None and not callable(getattr(model, "ainvoke", None)):
         raise ConfigError(f"model must be a chat model with ainvoke, got {model!r}")
-    return AssistantCaller(assistant if assistant is not None else ChatAssistant(model))  # type: ignore[arg-type]
+    return AssistantCaller(assistant if assistant is not None else ChatAssistant(model), tuning)  # type: ignore[arg-type]
 
 
 def _redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Redact | None:

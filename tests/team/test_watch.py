@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import UserDict
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -12,10 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 
-from builders import NOW, a_state, says
+from builders import NOON, NOW, a_state, says
 from langgraph_scrum_master import ContextGap, ScrumMaster
 from langgraph_scrum_master.messages import WINDOW
 from langgraph_scrum_master.model import Observation
+from langgraph_scrum_master.team import gap
 from langgraph_scrum_master.team.observe import Watcher, observe
 
 SAID = (
@@ -80,14 +83,80 @@ OWN_KEYS: dict[str, Any] = {
 
 @given(conversations, st.sets(st.sampled_from(sorted(OWN_KEYS))))
 def test_a_glance_misses_no_gap_and_no_figures(messages: list[BaseMessage], keys: set[str]) -> None:
-    glancing, looking = ScrumMaster(), ScrumMaster(detectors=[lambda _observation: ()])
+    # A state that is no dict is never glanced at.
+    glancing, looking = ScrumMaster(), ScrumMaster()
     own = {key: OWN_KEYS[key] for key in keys}
     for end in range(1, len(messages) + 1):
         state = {"messages": messages[:end], **own}
+        whole = UserDict(state)
 
-        assert replaced_time(glancing.detect(state)) == replaced_time(looking.detect(state))
-        if not looking.detect(state):
-            assert glancing.node.invoke(state) == looking.node.invoke(state)
+        assert replaced_time(glancing.detect(state)) == replaced_time(looking.detect(whole))
+        if not looking.detect(whole):
+            assert glancing.node.invoke(state) == looking.node.invoke(whole)
+
+
+@given(conversations, st.sets(st.sampled_from(sorted(OWN_KEYS))))
+def test_a_detector_of_ones_own_sees_the_whole_observation_once_a_step(
+    messages: list[BaseMessage], keys: set[str]
+) -> None:
+    seen: list[Observation] = []
+
+    def sees(observation: Observation) -> tuple[ContextGap, ...]:
+        seen.append(observation)
+        return ()
+
+    asked = ScrumMaster(detectors=[sees], clock=lambda: NOON)
+    own = {key: OWN_KEYS[key] for key in keys}
+    for end in range(1, len(messages) + 1):
+        state = {"messages": messages[:end], **own}
+        seen.clear()
+        asked.detect(state)
+
+        assert seen == [ScrumMaster(clock=lambda: NOON).observe(state)]
+
+
+def test_a_detector_of_ones_own_finds_gaps_on_a_quiet_team() -> None:
+    def always(observation: Observation) -> Iterator[ContextGap]:
+        yield gap(observation, agent="dev", reason="explicit_flag", query="q", confidence=0.8, indicators=("always",))
+
+    state = {"messages": [says("dev", "Module 1 is done.", id="m1")]}
+
+    assert [found.indicators for found in ScrumMaster(detectors=[always]).detect(state)] == [("always",)]
+    assert ScrumMaster(detectors=[always]).node.invoke(state)["sm_output"].gaps
+
+
+def test_what_a_detector_yields_that_is_no_gap_fails_no_step(logged: list[dict[str, Any]]) -> None:
+    nonsense: Any = lambda _observation: ["nonsense"]  # noqa: E731
+
+    assert ScrumMaster(detectors=[nonsense]).detect({"messages": [says("dev", "Module 1 is done.")]}) == ()
+    assert [entry["event"] for entry in logged] == ["observation.failed"]
+
+
+def calls_of_a_step(master: ScrumMaster, length: int) -> int:
+    """How many Python functions a silent step calls after a history of this length."""
+    history: list[Any] = [says("dev", f"Module {i} is done.", id=f"m{i}") for i in range(length)]
+    master.detect({"messages": history})
+    history.append(says("dev", f"Module {length} is done.", id=f"m{length}"))
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        master.detect({"messages": history})
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_silent_step_with_a_detector_of_ones_own_does_not_grow_with_the_history() -> None:
+    def own() -> ScrumMaster:
+        return ScrumMaster(detectors=[lambda _observation: ()])
+
+    assert calls_of_a_step(own(), 5_000) == calls_of_a_step(own(), 500)
+    assert calls_of_a_step(own(), 500) < 2 * calls_of_a_step(ScrumMaster(), 500)
 
 
 @given(conversations, st.integers(0, 40), st.integers(0, 40))

@@ -14,3 +14,7 @@ from langgraph_scrum_master.team.record.audit import JsonlRecorder as JsonlRecor
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder as SnapshotRecorder
 from langgraph_scrum_master.team.state import ScrumMasterState as ScrumMasterState
 from langgraph_scrum_master.team.tools import request_context as request_context
+from langgraph_scrum_master.team.tuning import (
+    DetectionTuning as DetectionTuning,
+    TalkWeights as TalkWeights,
+)

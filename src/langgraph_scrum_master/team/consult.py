@@ -12,7 +12,7 @@ from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import ContextGap, Turn
 from langgraph_scrum_master.protocols import Assistant
 from langgraph_scrum_master.team.assistant import TOKENS_USED
-from langgraph_scrum_master.team.detect.clarification import LIKELY
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _DOUBTFUL = 0.85
 """Gaps of less confidence are shown to the assistant."""
@@ -26,7 +26,8 @@ T = TypeVar("T")
 class AssistantCaller:
     """Calls an assistant. Errors and timeouts are logged and count as no opinion."""
 
-    def __init__(self, assistant: Assistant) -> None:
+    def __init__(self, assistant: Assistant, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
         self._assistant = assistant
         self._tokens: OrderedDict[str, int] = OrderedDict()
 
@@ -35,7 +36,7 @@ class AssistantCaller:
         if gap.confidence >= _DOUBTFUL:
             return True
         answer = await self._call("confirm", gap, lambda: self._assistant.confirm(gap, turns), deadline)
-        return answer if isinstance(answer, bool) else gap.confidence >= LIKELY
+        return answer if isinstance(answer, bool) else gap.confidence >= self._tuning.likely
 
     async def writes(self, gap: ContextGap, turns: Sequence[Turn], deadline: float) -> str:
         """The search query; empty if the assistant has no opinion."""

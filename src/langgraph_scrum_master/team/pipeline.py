@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph_scrum_master._internal import telemetry
 from langgraph_scrum_master._internal.logs import Redact, cleaned, logger, redacting
-from langgraph_scrum_master._internal.shapes import unwrapped
+from langgraph_scrum_master._internal.shapes import mapping_of, unwrapped
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.config import InjectionConfig
 from langgraph_scrum_master.errors import steers_the_graph
@@ -31,8 +32,7 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory
 from langgraph_scrum_master.team.delivery import state_update, target_for
-from langgraph_scrum_master.team.detect import DETECTORS, detect
-from langgraph_scrum_master.team.detect.clarification import LIKELY
+from langgraph_scrum_master.team.detect import detect, tuned_detectors
 from langgraph_scrum_master.team.history import given_keys, sorted_out, waits
 from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.team.observe.asking import asks
@@ -40,6 +40,7 @@ from langgraph_scrum_master.team.record.facts import count_result, facts, keep, 
 from langgraph_scrum_master.team.record.redaction import redacted, redacted_snapshot
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.team.state import FIGURES_KEY, records
+from langgraph_scrum_master.team.tuning import DetectionTuning
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -101,7 +102,8 @@ class Pipeline:
     """The stages with their settings."""
 
     config: InjectionConfig = field(default_factory=InjectionConfig)
-    detectors: tuple[Detector, ...] = DETECTORS
+    detectors: tuple[Detector, ...] = ()
+    """Asked beside the built-in ones."""
     sources: tuple[Source, ...] = ()
     shelf_sources: ShelfSources = no_shelf_sources
     clock: Clock = time.time
@@ -112,20 +114,35 @@ class Pipeline:
     snapshots: SnapshotRecorder | None = None
     redact: Redact | None = None
 
-    def glance(self, state: object, running: bool = False) -> dict[str, Any] | None:
-        """What to write for a team at which there is nothing to see, as at most steps; None if it takes a sighting.
+    @property
+    def tuning(self) -> DetectionTuning:
+        """When detection reports something."""
+        return self.watcher.tuning
 
-        In a graph that is `running`, a turn that does not say when it was made was made now.
+    def look(self, state: object, running: bool = False) -> dict[str, Any] | Sighting:
+        """What to write where there is nothing to see, as at most steps; else the sighting.
+
+        In a graph that is `running`, a turn that does not say when it was made was made now. Each detector is asked
+        once.
         """
+        further = self._further_detectors()
+        seen = self._glance(state, running, bool(further))
+        if seen is None:
+            return self.sight(state, running)
+        if further:
+            began = time.time_ns()
+            with redacting(self.redact):
+                sighting = self._detected(mapping_of(state), seen, further)
+            if sighting.failure or not sighting.calm:
+                return replace(sighting, looked=(began, time.time_ns()))
+        return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
+
+    def _glance(self, state: object, running: bool, whole: bool) -> Observation | None:
+        """The observation, `whole` or with the figures alone, if the built-in detectors find nothing in it."""
         try:
-            if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
+            if not isinstance(state, dict) or not isinstance(state.get("messages"), list) or waits(state):
                 return None
-            if self.detectors != DETECTORS or self.config.assumptions or waits(state):
-                return None
-            seen = glance(state, self.watcher, self.clock() if running else None)
-            if seen is None:
-                return None
-            return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
+            return glance(state, self.watcher, self.clock() if running else None, self._now() if whole else "")
         # The sighting meets it again, and tells.
         except Exception:
             return None
@@ -150,27 +167,31 @@ class Pipeline:
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
-            found = detect(observation, self._all_detectors())
-            if self.config.user_questions == "leave":
-                found = tuple(gap for gap in found if gap.whom != "user")
-            gaps, given_up = (
-                sorted_out(found, values, observation.turns, self.config.max_attempts) if found else ((), ())
-            )
         # Whatever a host's state holds, looking at it must not fail the host.
         except Exception as error:
-            if steers_the_graph(error):
-                raise
-            told = f"{type(error).__name__}: {error}"
-            logger.error("observation.failed", error=told)
-            return Sighting(state=values, observation=Observation(now=""), failure=told)
-        return Sighting(state=values, observation=observation, gaps=gaps, given_up=given_up)
+            return _failed_sighting(values, error)
+        return self._detected(values, observation, (*tuned_detectors(self.tuning), *self._further_detectors()))
 
-    def _all_detectors(self) -> tuple[Detector, ...]:
+    def _detected(self, state: State, observation: Observation, detectors: Sequence[Detector]) -> Sighting:
+        try:
+            found = detect(observation, detectors)
+            if self.config.user_questions == "leave":
+                found = tuple(gap for gap in found if gap.whom != "user")
+            if not found:
+                return Sighting(state=state, observation=observation)
+            gaps, given_up = sorted_out(found, state, observation.turns, self.config.max_attempts)
+        # A detector may yield anything.
+        except Exception as error:
+            return _failed_sighting(state, error)
+        return Sighting(state=state, observation=observation, gaps=gaps, given_up=given_up)
+
+    def _further_detectors(self) -> tuple[Detector, ...]:
+        """Those that are asked beside the built-in ones."""
         if not self.config.assumptions:
             return self.detectors
         from langgraph_scrum_master.team.detect.assumption import assumption_made
 
-        return (*self.detectors, assumption_made)
+        return (*self.detectors, partial(assumption_made, tuning=self.tuning))
 
     async def confirmed(self, sighting: Sighting) -> Sighting:
         """The sighting without the gaps that the assistant, if there is one, does not confirm.
@@ -189,7 +210,7 @@ class Pipeline:
         """The sighting without the gaps that only an assistant could confirm."""
         if self.assistant is None:
             return sighting
-        return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= LIKELY))
+        return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= self.tuning.likely))
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
         """Find context for the first gap and make the result of it; None if there is no gap."""
@@ -399,7 +420,7 @@ class Pipeline:
         seen = sighting.observation
         if result is None:
             return state_update(sighting.state, seen, None, elsewhere=sighting.elsewhere)
-        health, cycles = health_status(seen), cycle_analysis(seen)
+        health, cycles = health_status(seen, self.tuning), cycle_analysis(seen)
         return state_update(sighting.state, seen, result, health, cycles, sighting.elsewhere)
 
     def new_outcomes(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
@@ -416,6 +437,14 @@ class Pipeline:
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self.clock(), UTC).isoformat()
+
+
+def _failed_sighting(state: State, error: Exception) -> Sighting:
+    if steers_the_graph(error):
+        raise error
+    told = f"{type(error).__name__}: {error}"
+    logger.error("observation.failed", error=told)
+    return Sighting(state=state, observation=Observation(now=""), failure=told)
 
 
 def failed_output(why: str, now: str) -> SMOutput:

@@ -36,10 +36,11 @@ class Step:
 
     def run(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The update for a state; without a gap no event loop is touched."""
-        if (quiet := self._pipeline.glance(state, running=True)) is not None:
-            return quiet
         try:
-            sighting = reader.narrowed(self._pipeline.sight(state, running=True))
+            seen = self._pipeline.look(state, running=True)
+            if not isinstance(seen, Sighting):
+                return seen
+            sighting = reader.narrowed(seen)
             if sighting.gaps and self._pipeline.assistant is not None:
                 sighting = wait_for(self._pipeline.confirmed(sighting))
             if sighting.calm:
@@ -56,10 +57,11 @@ class Step:
 
     async def arun(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The same without blocking the event loop."""
-        if (quiet := self._pipeline.glance(state, running=True)) is not None:
-            return quiet
         try:
-            sighting = await self._pipeline.confirmed(reader.narrowed(self._pipeline.sight(state, running=True)))
+            seen = self._pipeline.look(state, running=True)
+            if not isinstance(seen, Sighting):
+                return seen
+            sighting = await self._pipeline.confirmed(reader.narrowed(seen))
             result = None
             if not sighting.calm:
                 run = _Run(self._pipeline, self._memory, _runtime())

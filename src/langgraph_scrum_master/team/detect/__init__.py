@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.errors import steers_the_graph
@@ -14,6 +15,7 @@ from langgraph_scrum_master.team.detect.clarification import clarification_reque
 from langgraph_scrum_master.team.detect.cycle_time import long_cycle_time
 from langgraph_scrum_master.team.detect.flag import explicit_flag
 from langgraph_scrum_master.team.detect.gate import gate_failure
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 DETECTORS: tuple[Detector, ...] = (
     clarification_requested,
@@ -27,6 +29,19 @@ DETECTORS: tuple[Detector, ...] = (
 SLOW = "long_cycle_time"
 
 
+def tuned_detectors(tuning: DetectionTuning) -> tuple[Detector, ...]:
+    """The built-in detectors with this tuning."""
+    if tuning is DEFAULT_DETECTION:
+        return DETECTORS
+    return (
+        partial(clarification_requested, tuning=tuning),
+        circular_logic,
+        partial(long_cycle_time, tuning=tuning),
+        partial(gate_failure, tuning=tuning),
+        partial(explicit_flag, tuning=tuning),
+    )
+
+
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
     """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
     found: list[ContextGap] = []
@@ -37,7 +52,7 @@ def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) 
         except Exception as error:
             if steers_the_graph(error):
                 raise
-            name = getattr(detector, "__name__", type(detector).__name__)
+            name = getattr(getattr(detector, "func", detector), "__name__", type(detector).__name__)
             logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
     found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found)]
     by_need: dict[str, ContextGap] = {}
@@ -70,4 +85,5 @@ __all__ = [
     "explicit_flag",
     "gate_failure",
     "long_cycle_time",
+    "tuned_detectors",
 ]

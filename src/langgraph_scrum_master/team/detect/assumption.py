@@ -7,11 +7,7 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation, Span
 from langgraph_scrum_master.team.detect.gap import gap
-
-_CONFIDENCE = 0.6
-
-_RECENT = 8
-"""The newest turns, in which an assumption still matters."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _I = (
     r"(?:i|we|let us|let['’]?s|you|one)"
@@ -42,9 +38,9 @@ _SENTENCE = re.compile(r"\S(?:[^.!?。？！\n]|[.!?](?=\S))*[.!?。？！]*")
 _ONLY_ARGUES = re.compile(r"\b(?:if|for contradiction|contradiction|proof|without loss of generality|wlog)\b", re.I)
 
 
-def assumption_made(observation: Observation) -> Iterator[ContextGap]:
+def assumption_made(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
     """A gap for each of the newest turns in which an agent assumes what it was not told."""
-    for turn in observation.turns[-_RECENT:]:
+    for turn in observation.turns[-tuning.assumption_turns :]:
         if turn.kind != "agent" or not _ASSUMES.search(turn.text):
             continue
         sentences = [each for each in _SENTENCE.finditer(turn.text) if _ASSUMES.search(each[0])]
@@ -56,7 +52,7 @@ def assumption_made(observation: Observation) -> Iterator[ContextGap]:
                 agent=turn.agent,
                 reason="assumption_made",
                 query=" ".join(texts),
-                confidence=_CONFIDENCE,
+                confidence=tuning.assumption_confidence,
                 indicators=(f"assumes@{turn.id}",),
                 parts=texts,
                 spans=tuple(Span(message=turn.id, start=each.start(), end=each.end()) for each in made),

@@ -6,15 +6,12 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation, Question, Span
 from langgraph_scrum_master.team.detect.gap import gap
-
-_CONFIDENCE, _DOUBTFUL = 0.9, 0.7
-"""Of a question, and of one that is only likely and was confirmed by what came after."""
-
-LIKELY = 0.5
-"""Below this a gap is none unless a chat model confirms it."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 
-def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
+def clarification_requested(
+    observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION
+) -> Iterator[ContextGap]:
     """A gap for each turn with open questions, attributed to its asker."""
     by_turn: dict[tuple[str, str], list[Question]] = {}
     for question in observation.questions:
@@ -26,7 +23,7 @@ def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
             agent=asker,
             reason="clarification_requested",
             query=" ".join(texts),
-            confidence=_confidence(questions),
+            confidence=_confidence(questions, tuning),
             indicators=tuple(dict.fromkeys(f"{question.evidence or 'asks'}@{turn}" for question in questions)),
             parts=texts,
             whom="user" if all(question.whom == "user" for question in questions) else questions[0].whom,
@@ -34,9 +31,9 @@ def clarification_requested(observation: Observation) -> Iterator[ContextGap]:
         )
 
 
-def _confidence(questions: list[Question]) -> float:
+def _confidence(questions: list[Question], tuning: DetectionTuning) -> float:
     if not all(question.doubtful for question in questions):
-        return _CONFIDENCE
+        return tuning.question_confidence
     if any(question.confirmed for question in questions):
-        return _DOUBTFUL
-    return LIKELY * max(question.probability for question in questions)
+        return tuning.confirmed_question_confidence
+    return tuning.likely * max(question.probability for question in questions)

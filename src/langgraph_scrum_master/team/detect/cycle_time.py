@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_CONFIDENCE = 0.6
 
-
-def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
+def long_cycle_time(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
     """A gap if the latest turn took far longer than the agent usually does."""
     for pace in observation.paces:
         if pace.seconds > pace.limit > 0:
@@ -19,6 +18,6 @@ def long_cycle_time(observation: Observation) -> Iterator[ContextGap]:
                 agent=pace.agent,
                 reason="long_cycle_time",
                 query=observation.task,
-                confidence=_CONFIDENCE,
+                confidence=tuning.pace_confidence,
                 indicators=(f"took {pace.seconds:g} s, usually {pace.usual:g} s@{pace.evidence}",),
             )

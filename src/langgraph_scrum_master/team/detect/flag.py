@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_CONFIDENCE = 0.95
 
-
-def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
+def explicit_flag(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
     """A gap for each flag."""
     for flag in observation.flags:
         yield gap(
@@ -18,7 +17,7 @@ def explicit_flag(observation: Observation) -> Iterator[ContextGap]:
             agent=flag.agent,
             reason="explicit_flag",
             query=work_at_hand(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
-            confidence=_CONFIDENCE,
+            confidence=tuning.flag_confidence,
             indicators=(f"flag@{flag.origin}",),
             missing=flag.missing,
             parts=flag.parts,

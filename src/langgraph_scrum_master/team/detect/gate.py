@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_CONFIDENCE = 0.85
 
-
-def gate_failure(observation: Observation) -> Iterator[ContextGap]:
+def gate_failure(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
     """A gap for each gate whose reason speaks of something missing; other failures are not for context to cure."""
     for failed in observation.gates:
         if failed.missing:
@@ -21,7 +20,7 @@ def gate_failure(observation: Observation) -> Iterator[ContextGap]:
                 reason="gate_failure",
                 query=work_at_hand(observation, agent) if failed.unnamed else ", ".join(failed.missing),
                 parts=() if failed.unnamed else failed.missing,
-                confidence=_CONFIDENCE,
+                confidence=tuning.gate_confidence,
                 indicators=(failed.indicator,),
                 about=f"gate {failed.name}" if failed.unnamed else "",
             )

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 from langgraph_scrum_master.model import ToolCall, Turn
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 from langgraph_scrum_master.text.terms import STOP_WORDS
 
 ActKind: TypeAlias = Literal["call", "code", "statement"]
@@ -17,14 +18,8 @@ ActKind: TypeAlias = Literal["call", "code", "statement"]
 _LONGEST = 4_000
 """Characters of an act, or of its outcome, that are compared."""
 
-SHORTEST_STATEMENT = 24
-"""Characters below which a statement repeats nothing: "OK", "Done."."""
-
 SHORTEST_CODE = 20
 """Characters of a code block that count as code to run."""
-
-SLOTS = 2
-"""Words in which acts made from one template differ."""
 
 STEM = 5
 """Words are compared by their first letters, in every language that has such: renamed, renaming."""
@@ -58,14 +53,15 @@ _FAILURE = re.compile(
 class Act:
     """One act, with its outcome once that is known."""
 
-    def __init__(self, kind: ActKind, turn: Turn, text: str) -> None:
+    def __init__(self, kind: ActKind, turn: Turn, text: str, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._slots = tuning.template_slots
         self.kind = kind
         self.turn = turn
         self.text = text
         self.sequence = tuple(content_words(text))
         self.said = frozenset(self.sequence)
         """Its words."""
-        short = kind == "statement" and len(text) < SHORTEST_STATEMENT
+        short = kind == "statement" and len(text) < tuning.shortest_statement
         self.words = frozenset() if short else self.said
         """Its words, if there are enough of them to know the act again by."""
         self.outcome: ActOutcome | None = None
@@ -94,7 +90,7 @@ class Act:
         if len(self.sequence) != len(earlier.sequence):
             return False
         slots = [mine for mine, other in zip(self.sequence, earlier.sequence, strict=True) if mine != other]
-        return 0 < len(slots) <= SLOTS and all(word not in known for word in slots)
+        return 0 < len(slots) <= self._slots and all(word not in known for word in slots)
 
 
 class ActOutcome:
@@ -110,11 +106,11 @@ class ActOutcome:
         return act_names(self.text)
 
 
-def acts_of(turn: Turn) -> Iterator[Act]:
+def acts_of(turn: Turn, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[Act]:
     """The acts of an agent's turn; what goes along with a handoff is a statement."""
     calls = [call for call in turn.tool_calls if not is_handoff(call)] if turn.tool_calls else ()
     for call in calls:
-        yield Act("call", turn, f"{call.name} {_arguments(call)}")
+        yield Act("call", turn, f"{call.name} {_arguments(call)}", tuning)
     if calls:
         return
     code = (
@@ -123,9 +119,9 @@ def acts_of(turn: Turn) -> Iterator[Act]:
         else []
     )
     if code:
-        yield Act("code", turn, "\n".join(code))
+        yield Act("code", turn, "\n".join(code), tuning)
     elif turn.text.strip():
-        yield Act("statement", turn, turn.text)
+        yield Act("statement", turn, turn.text, tuning)
 
 
 def is_failure(text: str) -> bool:

@@ -10,48 +10,19 @@ from langgraph_scrum_master._internal.shapes import items_of, read, text_of, tru
 from langgraph_scrum_master.model import Cycle, Turn, instant
 from langgraph_scrum_master.team.observe.acts import Act, ActOutcome, is_failure
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
-
-# By hand. `SAME`, `NEWS` and `LONG_OUTCOME` were varied on labelled runs of seven systems, all at once: results hardly
-# changed within a quarter of each value. `KNOWN` was chosen on the same runs, and does change them.
-
-_REMEMBERED = 32
-"""Acts that are compared with a new one."""
-
-_LATEST = 10
-"""Acts among which repetitions are counted."""
-
-_ENOUGH = 3
-"""Repetitions that make a circle."""
-
-_SAME = {"call": 0.7, "code": 0.7, "statement": 0.6}
-"""The share of words that two acts of one kind have in common if one repeats the other."""
-
-KNOWN = {"call": 0.95, "code": 0.95, "statement": 1.0}
-"""The share of an act's names that its agent used before. A new name is a new argument: progress."""
-
-NEWS = 0.2
-"""The share of new words in an outcome above which the act has brought news."""
-
-LONG_OUTCOME = 60
-"""Characters of an outcome that is unlikely to come twice by chance."""
-
-SAME_OUTCOME = 0.9
-"""The share of words in common of an outcome that comes again."""
-
-_CONFIDENCE, MORE_CONFIDENT = 0.8, 0.95
-"""At three repetitions, and from four on."""
-
-EXPIRES = 600.0
-"""Seconds after its last exchange in which the state's own finding of a cycle counts."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 
 class Repetitions:
     """The latest acts of the team, and which of them repeat earlier ones."""
 
-    __slots__ = ("_acts", "_handed_over")
+    __slots__ = ("_acts", "_handed_over", "_known", "_same", "_tuning")
 
-    def __init__(self) -> None:
-        self._acts: deque[Act] = deque(maxlen=_REMEMBERED)
+    def __init__(self, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
+        self._same = {"call": tuning.same_call, "code": tuning.same_code, "statement": tuning.same_statement}
+        self._known = {"call": tuning.known_call, "code": tuning.known_code, "statement": tuning.known_statement}
+        self._acts: deque[Act] = deque(maxlen=tuning.compared_acts)
         self._handed_over = ""
         """The hub whose worker speaks next."""
 
@@ -84,22 +55,28 @@ class Repetitions:
     def cycles(self) -> tuple[Cycle, ...]:
         """The circle that the team is in, if it is in one."""
         circle = self._circle() if self._acts else []
-        return (_cycle(circle, sum(act.repeats is not None for act in self._acts) + 1),) if circle else ()
+        if not circle:
+            return ()
+        return (_cycle(circle, sum(act.repeats is not None for act in self._acts) + 1, self._confidence(circle)),)
+
+    def _confidence(self, circle: Sequence[Act]) -> float:
+        more = len(circle) > self._tuning.repetitions
+        return self._tuning.more_repetitions_confidence if more else self._tuning.repetition_confidence
 
     def _circle(self) -> list[Act]:
-        latest = list(self._acts)[-_LATEST:]
+        latest = list(self._acts)[-self._tuning.repetition_window :]
         # A call whose predecessors had outcomes is judged by its own.
         newest = latest[-1]
         if newest.kind == "call" and newest.outcome is None and newest.repeats and newest.repeats.outcome is not None:
             latest.pop()
         again = [act for act in latest if act.repeats is not None]
-        enough = _ENOUGH + 1 if all(act.kind == "code" for act in again) else _ENOUGH
+        enough = self._tuning.repetitions + all(act.kind == "code" for act in again)
         return again if len(again) >= enough and any(act.repeats is not None for act in latest[-2:]) else []
 
     def _repeated(self, act: Act) -> Act | None:
         """The first of the acts that this one repeats."""
         agent, kind, words = act.turn.agent, act.kind, act.words
-        least, size = _SAME[kind], len(words)
+        least, size = self._same[kind], len(words)
         for earlier in reversed(self._acts):
             if earlier.kind == kind and earlier.turn.agent == agent:
                 common = len(words & earlier.words)
@@ -118,7 +95,7 @@ class Repetitions:
                     return False
         if act.kind == "call" and _edited(own[own.index(earlier) + 1 :]):
             return False
-        if len(act.names.difference(*[each.names for each in own])) > (1 - KNOWN[act.kind]) * len(act.names):
+        if len(act.names.difference(*[each.names for each in own])) > (1 - self._known[act.kind]) * len(act.names):
             return False
         return not act.fills_template_of(earlier, set().union(*(each.said for each in own)))
 
@@ -131,16 +108,20 @@ class Repetitions:
         failure = is_failure(text)
         if act.repeats is not None:
             known: set[str] = set().union(*(each.outcome.words for each in earlier if each.outcome))
-            if len(outcome.words - known) > NEWS * len(outcome.words) and not (failure and act.repeats.failed):
+            if len(outcome.words - known) > self._tuning.news * len(outcome.words) and not (
+                failure and act.repeats.failed
+            ):
                 act.repeats = None
-        elif (failure or len(text) >= LONG_OUTCOME) and not act.edits:
-            same = next((each for each in reversed(earlier) if not each.edits and _same(outcome, each.outcome)), None)
+        elif (failure or len(text) >= self._tuning.long_outcome) and not act.edits:
+            share = self._tuning.same_outcome
+            alike = (each for each in reversed(earlier) if not each.edits and _same(outcome, each.outcome, share))
+            same = next(alike, None)
             if same is not None and not _edited(list(self._acts)[list(self._acts).index(same) + 1 :]):
                 act.repeats = same.repeats or same
 
 
-def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str) -> Iterator[Cycle]:
-    """The cycles that the state's own analysis names, unless they are long past."""
+def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str, seconds: float) -> Iterator[Cycle]:
+    """The cycles that the state's own analysis names, unless they are further back than so many seconds."""
     if not truthy(read(analysis, "circular_detected")):
         return
     patterns = items_of(read(analysis, "patterns_found"))
@@ -149,7 +130,7 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
         agents = tuple(text_of(agent) for agent in items_of(read(pattern, "agents_involved")))
         count = read(pattern, "exchange_count", 0)
         first, last = text_of(read(pattern, "first_exchange_at")), text_of(read(pattern, "last_exchange_at"))
-        if not _expired(last or analysed_at, turns, now):
+        if not _expired(last or analysed_at, turns, now, seconds):
             yield Cycle(
                 agent=_whose(agents, turns, current_agent),
                 topic=text_of(read(pattern, "topic")),
@@ -160,15 +141,15 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
                 first=_time(first),
                 last=_time(last),
             )
-    if not patterns and not _expired(analysed_at, turns, now):
+    if not patterns and not _expired(analysed_at, turns, now, seconds):
         yield Cycle(agent=current_agent, topic="", count=0, evidence=("cycle_analysis",), kind="reported")
 
 
-def _expired(last: str, turns: Sequence[Turn], now: str) -> bool:
+def _expired(last: str, turns: Sequence[Turn], now: str, seconds: float) -> bool:
     if not last:
         return False
     times = [turn.time for turn in turns if turn.time is not None]
-    return (max(times) if times else instant(now)) - instant(last) > EXPIRES
+    return (max(times) if times else instant(now)) - instant(last) > seconds
 
 
 def _time(stamp: str) -> float | None:
@@ -187,16 +168,16 @@ def _edited(between: Sequence[Act]) -> bool:
     return any(act.edits and act.repeats is None for act in between)
 
 
-def _same(outcome: ActOutcome, earlier: ActOutcome | None) -> bool:
+def _same(outcome: ActOutcome, earlier: ActOutcome | None, share: float) -> bool:
     if earlier is None:
         return False
     if outcome.text == earlier.text:
         return True
     either = len(outcome.words | earlier.words)
-    return len(outcome.words & earlier.words) >= SAME_OUTCOME * either > 0 and outcome.names <= earlier.names
+    return len(outcome.words & earlier.words) >= share * either > 0 and outcome.names <= earlier.names
 
 
-def _cycle(again: Sequence[Act], count: int) -> Cycle:
+def _cycle(again: Sequence[Act], count: int, confidence: float) -> Cycle:
     newest, first = again[-1], again[-1].repeats or again[-1]
     turns = [act.turn for act in again]
     agents = tuple(dict.fromkeys(turn.agent for turn in turns))
@@ -211,7 +192,7 @@ def _cycle(again: Sequence[Act], count: int) -> Cycle:
         about=_about(agents, newest, first),
         first=min(times, default=None),
         last=max(times, default=None),
-        confidence=MORE_CONFIDENT if len(again) > _ENOUGH else _CONFIDENCE,
+        confidence=confidence,
     )
 
 

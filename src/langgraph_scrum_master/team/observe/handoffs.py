@@ -21,11 +21,13 @@ _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 class Handoffs:
     """The latest handoffs that tool calls show, and where none do, those that the change of speaker shows."""
 
-    __slots__ = ("_by_speaker", "_called", "_spoken")
+    __slots__ = ("_by_speaker", "_called", "_changes", "_spoken")
 
     def __init__(self) -> None:
         self._called: deque[Handoff] = deque(maxlen=_LATEST)
-        self._by_speaker: deque[tuple[Turn, Turn]] = deque(maxlen=_LATEST)
+        self._by_speaker: deque[Handoff] = deque(maxlen=_LATEST)
+        self._changes: deque[tuple[Turn, Turn]] = deque(maxlen=_LATEST)
+        """Changes of speaker that nobody has asked for yet: most steps never do."""
         self._spoken: Turn | None = None
         """What an agent said last."""
 
@@ -41,15 +43,19 @@ class Handoffs:
         if turn.tool_calls:
             self._called.extend(called(turn))
         if self._spoken is not None and self._spoken.agent != turn.agent:
-            self._by_speaker.append((self._spoken, turn))
+            self._changes.append((self._spoken, turn))
         self._spoken = turn
 
     def latest(self) -> tuple[Handoff, ...]:
         """The handoffs, oldest first."""
-        return tuple(self._called) or tuple(
+        if self._called:
+            return tuple(self._called)
+        self._by_speaker.extend(
             Handoff(source=said.agent, target=turn.agent, turn=turn.id, what=_clipped(said.text), time=said.time)
-            for said, turn in self._by_speaker
+            for said, turn in self._changes
         )
+        self._changes.clear()
+        return tuple(self._by_speaker)
 
 
 def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -> str:

@@ -18,15 +18,7 @@ from langgraph_scrum_master.model import (
     instant,
     iso,
 )
-
-IDLE = {"critical": 300.0, "warning": 210.0}
-"""Seconds for which an agent that work waits for may be silent."""
-
-CYCLE = {"warning": 600.0}
-"""Seconds that an agent's turn may usually take."""
-
-CHURN = {"critical": 10.0, "warning": 7.0}
-"""Turns a minute that an agent may make."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _SHORTEST = 60.0
 """Seconds over which turns are counted at least: a burst is no rate."""
@@ -39,12 +31,12 @@ _WORDS = {
 }
 
 
-def health_status(observation: Observation) -> HealthStatus:
+def health_status(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> HealthStatus:
     """What the state's own `health_status` says, and where it has none, what the messages tell."""
     if observation.reported_health is not None:
         return observation.reported_health
     metrics = _metrics(observation)
-    alerts = tuple(_alerts(metrics, observation))
+    alerts = tuple(_alerts(metrics, observation, tuning))
     status = _status(alerts)
     return HealthStatus(
         status=status,
@@ -107,15 +99,19 @@ def _percentiles(samples: Sequence[float]) -> dict[str, float]:
     return {"p50": cuts[49], "p90": cuts[89], "p95": cuts[94]}
 
 
-def _alerts(metrics: HealthMetrics, observation: Observation) -> Iterator[HealthAlert]:
+def _alerts(metrics: HealthMetrics, observation: Observation, tuning: DetectionTuning) -> Iterator[HealthAlert]:
     # Whoever has done its part may rest: only an agent that work waits for is idle.
     awaited = {observation.handoff_target, *(question.addressee for question in observation.questions)}
     if observation.turns and observation.turns[-1].agent != observation.current_agent:
         awaited.add(observation.current_agent)
     idle = {agent: seconds for agent, seconds in metrics.agent_idle_times.items() if agent in awaited}
-    yield from _over("idle", idle, IDLE, observation.now)
-    yield from _over("cycle_time", metrics.agent_cycle_times, CYCLE, observation.now)
-    yield from _over("churn", metrics.agent_churn_rates, CHURN, observation.now)
+    idle_limits = {"critical": tuning.idle_critical_seconds, "warning": tuning.idle_warning_seconds}
+    churn_limits = {"critical": tuning.churn_critical, "warning": tuning.churn_warning}
+    yield from _over("idle", idle, idle_limits, observation.now)
+    yield from _over(
+        "cycle_time", metrics.agent_cycle_times, {"warning": tuning.cycle_warning_seconds}, observation.now
+    )
+    yield from _over("churn", metrics.agent_churn_rates, churn_limits, observation.now)
     for pace in observation.paces:
         if pace.seconds > pace.limit > 0:
             yield from _over("slow_turn", {pace.agent: pace.seconds}, {"warning": pace.limit}, observation.now)

@@ -15,6 +15,7 @@ from langgraph_scrum_master.team.observe.health import read_health
 from langgraph_scrum_master.team.observe.pace import reported
 from langgraph_scrum_master.team.observe.watch import Watch, Watcher
 from langgraph_scrum_master.team.state import FIGURES_KEY
+from langgraph_scrum_master.team.tuning import DetectionTuning
 
 TOLD = (
     *("current_story", "handoff_context", "missing_context", "structured_response"),
@@ -43,24 +44,28 @@ def observe(
     """
     watcher, named = watcher or Watcher(), _at_turn(state)
     watch = watcher.take(state.get("messages"), named, state.get(FIGURES_KEY), saved_at)
-    observation = _observation(state, watch, named, now, requirements or {})
+    observation = _observation(state, watch, named, now)
+    if _told(state):
+        observation = _completed(observation, state, requirements or {}, watch.paces.timed, watcher.tuning)
     watcher.keep(state.get("messages"), watch)
     return observation
 
 
-def glance(state: State, watcher: Watcher, saved_at: float | None = None) -> Observation | None:
-    """The bare observation of a team at which there is nothing to see; None if it takes a closer look.
+def glance(state: State, watcher: Watcher, saved_at: float | None = None, now: str = "") -> Observation | None:
+    """The observation of a team at which the built-in detectors find nothing; None if it takes a closer look.
 
-    `saved_at` is when the newest message came, where it does not say.
+    `saved_at` is when the newest message came, where it does not say. Without `now` only the figures are filled in,
+    with it all that `observe` would.
     """
-    figures = state.get(FIGURES_KEY)
-    watch = watcher.take(state.get("messages"), _at_turn(state), figures, saved_at)
+    figures, named = state.get(FIGURES_KEY), _at_turn(state)
+    watch = watcher.take(state.get("messages"), named, figures, saved_at)
     quiet = watch.quiet and not _told(state)
-    due = watch.paces.due(figures, len(watch.turns)) if quiet else None
+    seen = _observation(state, watch, named, now) if quiet and now else None
+    due = watch.paces.due(figures, len(watch.turns)) if quiet and seen is None else None
     watcher.keep(state.get("messages"), watch)
     if not quiet:
         return None
-    return Observation(now="", figures=due) if due is not None else _NOTHING_TO_SEE
+    return seen or (Observation(now="", figures=due) if due is not None else _NOTHING_TO_SEE)
 
 
 _NOTHING_TO_SEE = Observation(now="")
@@ -76,12 +81,10 @@ def _told(state: State) -> bool:
     return any(value is not None and key in _TOLD for key, value in state.items()) or bool(output_keys(state))
 
 
-def _observation(
-    state: State, watch: Watch, named: str, now: str, requirements: Mapping[str, Sequence[str]]
-) -> Observation:
-    """What the turns tell, and what the state's own keys add to it."""
+def _observation(state: State, watch: Watch, named: str, now: str) -> Observation:
+    """What the turns tell."""
     turns = tuple(watch.turns)
-    observation = Observation(
+    return Observation(
         now=now,
         turns=turns,
         current_agent=(named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named,
@@ -95,22 +98,25 @@ def _observation(
         cycle_times=watch.paces.cycle_times(),
         figures=watch.paces.due(state.get(FIGURES_KEY), len(turns)),
     )
-    return _completed(observation, state, requirements, watch.paces.timed) if _told(state) else observation
 
 
-def _completed(seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool) -> Observation:
+def _completed(
+    seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool, tuning: DetectionTuning
+) -> Observation:
+    """The observation with what the state's own keys tell."""
     from langgraph_scrum_master.team.observe.gates import read_gates
 
     current, health = seen.current_agent, state.get("health_status")
     target = pending_target(state.get("handoff_context"), current, seen.turns)
+    cycles = analysed(state.get("cycle_analysis"), seen.turns, current, seen.now, tuning.reported_cycle_seconds)
     return replace(
         seen,
         handoff_target=target,
         gates=(*read_gates(state), *seen.gates),
         gate_blocked=truthy(state.get("gate_blocked")),
         flags=(*state_flags(state, current, target, requirements), *seen.flags),
-        cycles=(*analysed(state.get("cycle_analysis"), seen.turns, current, seen.now), *seen.cycles),
-        paces=seen.paces if seen.paces or timed else tuple(reported(health, current)),
+        cycles=(*cycles, *seen.cycles),
+        paces=seen.paces if seen.paces or timed else tuple(reported(health, current, tuning.pace_of_usual)),
         task=_task(state.get("current_story")) or seen.task,
         reported_health=read_health(health) if health is not None else None,
     )

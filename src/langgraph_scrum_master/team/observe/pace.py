@@ -14,18 +14,7 @@ from typing import Any
 
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read
 from langgraph_scrum_master.model import Pace, Turn
-
-_ENOUGH = 6
-"""Earlier samples without which there is no usual."""
-
-FLOOR = 2.0
-"""How many times its usual an agent may take in any case."""
-
-BEYOND = 1.5
-"""How many times the longest it ever took."""
-
-SPREADS = 4.0
-"""How many robust spreads above the median, on a logarithmic scale: durations have long tails."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 LATEST = 50
 """Samples that are kept of an agent."""
@@ -36,13 +25,9 @@ FIGURES_SAVED_EVERY = 16
 MOST_AGENTS = 64
 """Agents whose figures are kept, the latest to speak."""
 
-_LONGEST_TURN = 86_400.0
-"""Seconds over which it was a break, and no turn."""
-
 CORRECTION = 3_600.0
 """Seconds back by which a clock was set right; less is two agents at work at the same time."""
 
-_LEAST_SPREAD = 0.25
 _LONGEST = 1e9
 _LATEST = 1e11
 
@@ -50,9 +35,10 @@ _LATEST = 1e11
 class Paces:
     """How long each agent's latest turns took, and the pace of the newest."""
 
-    __slots__ = ("_before", "_counted", "_newest", "_samples", "_until", "measured", "newest", "timed")
+    __slots__ = ("_before", "_counted", "_newest", "_samples", "_tuning", "_until", "measured", "newest", "timed")
 
-    def __init__(self, figures: object = None) -> None:
+    def __init__(self, figures: object = None, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
         self._until = _until(figures)
         self._samples = _samples(figures)
         self._counted: deque[float] = deque(maxlen=FIGURES_SAVED_EVERY)
@@ -83,7 +69,7 @@ class Paces:
             return
         # Of agents that work at the same time, the one that ends last may stand first.
         self._before = max(before, turn.time)
-        if turn.kind == "agent" and max(before, self._until) < turn.time < before + _LONGEST_TURN:
+        if turn.kind == "agent" and max(before, self._until) < turn.time < before + self._tuning.longest_turn_seconds:
             self._measure(turn, round(turn.time - before, 3))
 
     def resume(self, newest: float) -> None:
@@ -111,8 +97,9 @@ class Paces:
 
     def _measure(self, turn: Turn, seconds: float) -> None:
         earlier = self._samples.get(turn.agent, ())
-        if len(earlier) >= _ENOUGH and seconds > BEYOND * max(earlier):
-            usual, limit = median(earlier), _limit(earlier)
+        tuning = self._tuning
+        if len(earlier) >= tuning.pace_samples and seconds > tuning.pace_of_longest * max(earlier):
+            usual, limit = median(earlier), _limit(earlier, tuning)
             self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
         self._newest = (turn, seconds)
 
@@ -131,8 +118,11 @@ class Paces:
             self._counted.append(turn.time)
 
 
-def reported(health: object, current_agent: str) -> Iterator[Pace]:
-    """The pace that the state's health figures tell, for teams whose messages carry no times."""
+def reported(health: object, current_agent: str, of_usual: float) -> Iterator[Pace]:
+    """The pace that the state's health figures tell, for teams whose messages carry no times.
+
+    The limit is so many times the usual.
+    """
     metrics = read(health, "metrics")
     times = _numbers(dict_of(read(metrics, "agent_cycle_times")))
     if read(health, "status") == "healthy":
@@ -146,7 +136,7 @@ def reported(health: object, current_agent: str) -> Iterator[Pace]:
             agent=current_agent,
             seconds=times[current_agent],
             usual=usual,
-            limit=FLOOR * usual,
+            limit=of_usual * usual,
             evidence="health_status",
         )
 
@@ -166,12 +156,12 @@ def _plausible(values: Collection[object]) -> list[float]:
     return [float(value) for value in values if isinstance(value, int | float) and 0 <= value < _LONGEST]
 
 
-def _limit(earlier: Collection[float]) -> float:
+def _limit(earlier: Collection[float], tuning: DetectionTuning) -> float:
     logs = [log1p(seconds) for seconds in earlier]
     middle = median(logs)
     spread = 1.4826 * median(abs(value - middle) for value in logs)
-    far = expm1(middle + SPREADS * max(spread, _LEAST_SPREAD))
-    return max(FLOOR * median(earlier), BEYOND * max(earlier), far)
+    far = expm1(middle + tuning.pace_spreads * max(spread, tuning.pace_least_spread))
+    return max(tuning.pace_of_usual * median(earlier), tuning.pace_of_longest * max(earlier), far)
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:

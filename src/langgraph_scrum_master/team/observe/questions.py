@@ -11,42 +11,15 @@ from langgraph_scrum_master.model import Addressee, Question, Turn
 from langgraph_scrum_master.team.observe.asking import Ask, asks, shipped_model
 from langgraph_scrum_master.team.observe.asking.cues import cues
 from langgraph_scrum_master.team.observe.handoffs import called, hands_back, is_handoff
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 from langgraph_scrum_master.text.terms import terms
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.team.observe.asking.model import AskingModel
     from langgraph_scrum_master.team.observe.asking.replies import Speaker
 
-SETTLED = 0.5
-"""The probability from which a question is settled, by all turns that came after it together."""
-
-TRUST = {"other": 1.0, "self": 0.8, "tool": 0.5}
-"""How much the probability counts that a turn settles a question, by who speaks: tools say much that is no answer."""
-
-_UNRELATED = 0.25
-"""The probability below which a turn has nothing to do with the question, however many such come."""
-
-SPEAKS_OF, ANSWERS = 0.4, 0.6
-"""The share of a question's terms that a reply takes up if it speaks of it, and the least probability of one that does,
-or that tells what was decided right after the question."""
-
-DOES_NOT_KNOW = 0.15
-"""The most probable that a reply is an answer whose speaker says it does not know."""
-
-NO_ANSWER = 0.3
-"""The probability below which a reply is no answer."""
-
-UNANSWERED = 2
-"""Turns of others after a doubtful question of an agent that has stopped, none of which answers it, that confirm it."""
-
-GIVEN_UP = 6
-"""Own turns of the asker after which it has gone on without an answer."""
-
 FACTS = frozenset(("WH", "WHETHER", "UNSURE", "LACK", "STUCK"))
 """Concepts without which a turn that hands work over asks for work, not for a fact."""
-
-STALE = 48
-"""Turns after which a question that nobody answered no longer counts."""
 
 _MOST = 6
 """Open questions of one asker, the latest."""
@@ -81,9 +54,15 @@ _SECOND_PERSON = re.compile(
 class OpenQuestions:
     """What each asker asked for and was not told yet, oldest first."""
 
-    __slots__ = ("_count", "_doubtful", "_model", "by_asker")
+    __slots__ = ("_count", "_doubtful", "_model", "_tuning", "by_asker")
 
-    def __init__(self, model: AskingModel | None = None, doubtful: bool = False) -> None:
+    def __init__(
+        self,
+        model: AskingModel | None = None,
+        doubtful: bool = False,
+        tuning: DetectionTuning = DEFAULT_DETECTION,
+    ) -> None:
+        self._tuning = tuning
         self._model = model
         self._doubtful = doubtful
         self._count = 0
@@ -115,9 +94,10 @@ class OpenQuestions:
             self._ask(turn, needs, earlier)
 
     def _drop_stale(self) -> None:
+        oldest = self._count - self._tuning.stale_turns
         for asker, several in list(self.by_asker.items()):
-            if several[0].at <= self._count - STALE:
-                self._keep(asker, (asked for asked in several if asked.at > self._count - STALE))
+            if several[0].at <= oldest:
+                self._keep(asker, (asked for asked in several if asked.at > oldest))
 
     def handed_back(self, agent: str) -> None:
         """Take in that the agent gave its work back: it goes no further by itself, so what it asked is open."""
@@ -155,7 +135,7 @@ class OpenQuestions:
             # Who asks again has not found it.
             if by == "self" and needs:
                 continue
-            self._keep(asker, _left(several, turn, by, needs))
+            self._keep(asker, _left(several, turn, by, needs, self._tuning))
 
     def _keep(self, asker: str, left: Iterable[_Open]) -> None:
         if kept := list(left):
@@ -176,12 +156,12 @@ class _Open:
     unsettled: float = 1.0
     """The probability that no turn so far has settled it."""
 
-    def settled_by(self, probability: float) -> bool:
+    def settled_by(self, probability: float, tuning: DetectionTuning) -> bool:
         """Take in a turn that settles the question with this probability; whether it is settled now."""
-        if probability < _UNRELATED:
+        if probability < tuning.unrelated_below:
             return False
         self.unsettled *= 1 - probability
-        return self.unsettled <= 1 - SETTLED
+        return self.unsettled <= 1 - tuning.settled_from
 
     def confirm(self, by: str) -> None:
         """Take in evidence that the question is one, and open."""
@@ -196,16 +176,19 @@ class _Open:
         return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
 
 
-def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...]) -> list[_Open]:
+def _left(
+    several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...], tuning: DetectionTuning
+) -> list[_Open]:
     """What of this is still open after the turn."""
     said = _statement(turn, needs)
     if not said:
         return several
-    likely = [_probability(asked, said, by) for asked in several]
+    likely = [_probability(asked, said, by, tuning) for asked in several]
     if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:_LOOKED_AT])):
         # A list with an item for each question.
-        likely = [max(p, ANSWERS) for p in likely]
-    left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(TRUST[by] * p)]
+        likely = [max(p, tuning.answers) for p in likely]
+    trust = {"other": tuning.trust_other, "self": tuning.trust_self, "tool": tuning.trust_tool}[by]
+    left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(trust * p, tuning)]
     if by != "tool" and len(several) > 1 and len(left) < len(several):
         left = _not_spoken_of(several, left, turn.text, said)
     for asked, p in zip(several, likely, strict=True):
@@ -213,11 +196,11 @@ def _left(several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...])
             asked.own_turns += 1
         elif by == "other":
             asked.replies += 1
-            if p < NO_ANSWER and says_it_does_not_know(said):
+            if p < tuning.no_answer_below and says_it_does_not_know(said):
                 asked.confirm(f"{turn.agent} does not know")
-            elif asked.replies >= UNANSWERED and not asked.own_turns:
+            elif asked.replies >= tuning.unanswered_turns and not asked.own_turns:
                 asked.confirm("nobody answered")
-    return [asked for asked in left if asked.own_turns < GIVEN_UP]
+    return [asked for asked in left if asked.own_turns < tuning.given_up_turns]
 
 
 def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
@@ -247,7 +230,7 @@ def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
     return text.strip()
 
 
-def _probability(asked: _Open, said: str, by: Speaker) -> float:
+def _probability(asked: _Open, said: str, by: Speaker, tuning: DetectionTuning) -> float:
     """The probability that what was said settles the question: the model's, within what the form allows."""
     from langgraph_scrum_master.team.observe.asking.replies import settles
 
@@ -258,10 +241,11 @@ def _probability(asked: _Open, said: str, by: Speaker) -> float:
     if not words and not _YES_OR_NO.search(said):
         return 0.0
     if says_it_does_not_know(said):
-        return min(likely, DOES_NOT_KNOW)
-    speaks_of_it = len(words & asked.wanted) >= SPEAKS_OF * max(1, len(asked.wanted)) and bool(words - asked.wanted)
+        return min(likely, tuning.does_not_know)
+    share = tuning.speaks_of * max(1, len(asked.wanted))
+    speaks_of_it = len(words & asked.wanted) >= share and bool(words - asked.wanted)
     decides = asked.replies == 0 and bool(_DECIDES.search(said))
-    return max(likely, ANSWERS) if (speaks_of_it or decides) and not said.endswith(("?", "？")) else likely
+    return max(likely, tuning.answers) if (speaks_of_it or decides) and not said.endswith(("?", "？")) else likely
 
 
 def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:

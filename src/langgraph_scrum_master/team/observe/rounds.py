@@ -13,30 +13,7 @@ from typing import NamedTuple
 
 from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
-
-_LATEST = 5
-"""Rounds that are compared."""
-
-_ENOUGH = 4
-"""Rounds since the last plan before which nothing is a cycle."""
-
-SAME_ASK = 0.25
-"""The share of words that two asks have in common if they ask for nearly the same."""
-
-SLOT = 2
-"""Words in which two asks for different things differ, if they are made from one template."""
-
-_CONFIDENCE, ONCE = 0.8, 0.6
-"""Of a cycle, and of one that only one repetition shows."""
-
-_OPENING = 60
-"""Characters of a reply that tell what was done."""
-
-_LONG = 200
-"""Characters from which a reply is long."""
-
-_SHORTEST = 15
-"""Characters below which a reply tells nothing."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _WORD = re.compile(r"[a-z0-9]{3,}|[0-9]+")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w+|\b\w*\d\w*\b")
@@ -53,10 +30,11 @@ class Round(NamedTuple):
 class Rounds:
     """The latest rounds since the last plan, and the cycle that they are in."""
 
-    __slots__ = ("_ask", "_count", "_latest", "cycle")
+    __slots__ = ("_ask", "_count", "_latest", "_tuning", "cycle")
 
-    def __init__(self) -> None:
-        self._latest: deque[Round] = deque(maxlen=_LATEST)
+    def __init__(self, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
+        self._latest: deque[Round] = deque(maxlen=tuning.compared_rounds)
         self._count = 0
         self._ask: Turn | None = None
         self.cycle: Cycle | None = None
@@ -72,43 +50,47 @@ class Rounds:
             elif self._ask is not None and turn.agent != self._ask.agent:
                 self._latest.append(Round(self._ask, turn))
                 self._count, self._ask = self._count + 1, None
-                self.cycle = self._stalled() if self._count >= _ENOUGH else None
+                self.cycle = self._stalled() if self._count >= self._tuning.rounds else None
 
     def _stalled(self) -> Cycle | None:
+        tuning = self._tuning
         for one, other in combinations(self._latest, 2):
-            if _same_deed(one.reply, other.reply) and _alike(one.ask.text, other.ask.text) >= SAME_ASK:
+            if (
+                _same_deed(one.reply, other.reply, tuning)
+                and _alike(one.ask.text, other.ask.text, tuning.ask_slots) >= tuning.same_ask
+            ):
                 last = self._latest[-1]
                 return Cycle(
                     agent=last.reply.agent,
                     topic=last.ask.text,
-                    count=(count := sum(_same_deed(one.reply, each.reply) for each in self._latest)),
+                    count=(count := sum(_same_deed(one.reply, each.reply, tuning) for each in self._latest)),
                     evidence=(one.reply.id, other.reply.id),
                     kind="hub",
                     agents=(last.ask.agent, last.reply.agent),
                     first=one.reply.time,
                     last=other.reply.time,
-                    confidence=ONCE if count == 2 else _CONFIDENCE,
+                    confidence=tuning.one_repeated_round_confidence if count == 2 else tuning.rounds_confidence,
                 )
         return None
 
 
-def _same_deed(one: Turn, other: Turn) -> bool:
-    opening, again = _opening(one.text), _opening(other.text)
+def _same_deed(one: Turn, other: Turn, tuning: DetectionTuning) -> bool:
+    opening, again = _opening(one.text, tuning.reply_opening), _opening(other.text, tuning.reply_opening)
     # A short reply is all that was done; of a long one, its start tells that, and the rest what came of it.
-    if max(len(one.text), len(other.text)) < _LONG:
+    if max(len(one.text), len(other.text)) < tuning.long_reply:
         opening, again = _BLANKS.sub(" ", one.text.lower()).strip(), _BLANKS.sub(" ", other.text.lower()).strip()
-    return one.agent == other.agent and opening == again and len(opening) >= _SHORTEST
+    return one.agent == other.agent and opening == again and len(opening) >= tuning.shortest_reply
 
 
-def _opening(text: str) -> str:
-    return _BLANKS.sub(" ", text[: 3 * _OPENING].lower()).strip()[:_OPENING]
+def _opening(text: str, length: int) -> str:
+    return _BLANKS.sub(" ", text[: 3 * length].lower()).strip()[:length]
 
 
-def _alike(one: str, other: str) -> float:
+def _alike(one: str, other: str, slots: int) -> float:
     words, others = set(_WORD.findall(one.lower())), set(_WORD.findall(other.lower()))
     slot, filled = words - others, others - words
     # The same words but for another number or name are the next task from the same template.
-    if 0 < len(slot) <= SLOT and 0 < len(filled) <= SLOT and (slot | filled) <= _names(one) | _names(other):
+    if 0 < len(slot) <= slots and 0 < len(filled) <= slots and (slot | filled) <= _names(one) | _names(other):
         return 0.0
     return len(words & others) / max(1, len(words | others))
 

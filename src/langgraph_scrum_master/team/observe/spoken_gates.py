@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 
 from langgraph_scrum_master.model import Gate, Turn
-
-FORGOTTEN = 6
-"""Turns of the agent whose work was turned back, after which what a gate said no longer counts."""
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _LOOKED_AT = 2_000
 """Characters of a message that are looked at."""
@@ -23,9 +21,10 @@ _TURNED_BACK = re.compile(
 class SpokenGates:
     """The gates that turned work back in a message, and have not let it through since."""
 
-    __slots__ = ("_own_turns", "_speaker", "by_gate")
+    __slots__ = ("_own_turns", "_speaker", "_tuning", "by_gate")
 
-    def __init__(self) -> None:
+    def __init__(self, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
         self.by_gate: dict[str, Gate] = {}
         self._own_turns: dict[str, int] = {}
         self._speaker = ""
@@ -70,7 +69,7 @@ class SpokenGates:
         for name, gate in list(self.by_gate.items()):
             if turn.agent == gate.agent:
                 self._own_turns[name] += 1
-                if self._own_turns[name] >= FORGOTTEN:
+                if self._own_turns[name] >= self._tuning.gate_turns:
                     del self.by_gate[name]
 
 

@@ -1,7 +1,7 @@
 """Talk in circles: agents that undo each other's work, pass a question round or restate what was said, in any wording.
 
-A small logistic model over the latest short statements. `benchmarks/train_circles.py` fits it, and prints how it does
-with each author's scenarios left out.
+A small logistic model over the latest short statements. `benchmarks/train_circles.py` fits its weights
+(`TalkWeights`), and prints how it does with each author's scenarios left out.
 """
 
 from __future__ import annotations
@@ -16,36 +16,7 @@ from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.acts import Act, is_failure
 from langgraph_scrum_master.team.observe.cycles import topic_of
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
-
-_LATEST = 6
-"""Statements that are looked at together."""
-
-FEWEST = 5
-"""Statements before which talk is no circle."""
-
-LOOK_BACK = 8
-"""Statements before it in which a word, or a name, counts as said."""
-
-_LONGEST = 400
-"""Characters of a statement. A longer one, or one with code, brings material: the talk starts afresh."""
-
-_WEIGHTS = {
-    "known": 0.87,
-    "own": 0.19,
-    "again": 1.66,
-    "new_name": -3.76,
-    "done": -4.47,
-    "failures": 0.95,
-    "bias": -0.59,
-}
-"""The model: what speaks for a circle, and what against it."""
-
-_AT_MOST = sum(weight for name, weight in _WEIGHTS.items() if weight > 0)
-
-ON_TOPIC = 1.0
-"""What it adds that all statements are marked with one topic."""
-
-_CONFIDENCE = 0.8
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _AGAIN = re.compile(
     r"\b(?:again|back|still|once more|(?:second|third|fourth|fifth|sixth) time|restor\w+|revert\w*|undo\w*|undid"
@@ -86,18 +57,21 @@ class Statement(NamedTuple):
 class Talk:
     """The latest short statements since somebody last brought something new."""
 
-    __slots__ = ("_count", "_earlier", "_failures", "_latest", "_names", "_words")
+    __slots__ = ("_count", "_earlier", "_failures", "_latest", "_most", "_names", "_tuning", "_weights", "_words")
 
-    def __init__(self) -> None:
-        self._latest: deque[Statement] = deque(maxlen=_LATEST)
-        self._earlier: deque[Act] = deque(maxlen=LOOK_BACK + _LATEST)
+    def __init__(self, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
+        self._tuning = tuning
+        self._weights = tuning.talk
+        self._most = tuning.talk.most
+        self._latest: deque[Statement] = deque(maxlen=tuning.talk_window)
+        self._earlier: deque[Act] = deque(maxlen=tuning.talk_look_back + tuning.talk_window)
         self._words: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._count = self._failures = 0
 
     def add(self, turn: Turn, acts: Sequence[Act]) -> None:
         """Take in the next turn with its acts. A person's word, a new plan, long texts and results start afresh."""
-        if turn.kind == "agent" and _talks(turn):
+        if turn.kind == "agent" and _talks(turn, self._tuning.talk_longest):
             for act in acts:
                 self._latest.append(self._measured(act))
         elif turn.kind == "tool" and is_failure(turn.text):
@@ -112,7 +86,7 @@ class Talk:
     @property
     def progress(self) -> bool:
         """Whether the talk does not go in circles."""
-        if len(self._latest) < FEWEST:
+        if len(self._latest) < self._tuning.talk_fewest:
             return True
         # Statements about new things are no circle, whatever else there is to them: most turns are done with here.
         return self._most_possible() <= 0 or self.score() <= 0
@@ -124,12 +98,14 @@ class Talk:
     def _most_possible(self) -> float:
         """The score if everything that takes longer to find out spoke for a circle."""
         fresh = sum([statement.new_name for statement in self._latest]) / len(self._latest)
-        on_topic = ON_TOPIC if "topic" in self._latest[-1].act.turn.marks else 0.0
-        return _WEIGHTS["bias"] + on_topic + _AT_MOST + _WEIGHTS["new_name"] * fresh
+        on_topic = self._weights.on_topic if "topic" in self._latest[-1].act.turn.marks else 0.0
+        return self._weights.bias + on_topic + self._most + self._weights.new_name * fresh
 
     def cycles(self) -> tuple[Cycle, ...]:
         """The circle that the team talks in, if it does."""
-        return () if self.progress else (_cycle([statement.act.turn for statement in self._latest]),)
+        if self.progress:
+            return ()
+        return (_cycle([statement.act.turn for statement in self._latest], self._tuning.talk_confidence),)
 
     def features(self) -> dict[str, float]:
         """What the model looks at."""
@@ -146,9 +122,9 @@ class Talk:
 
     def score(self) -> float:
         """The log odds of a circle, less the threshold."""
-        turns = [statement.act.turn for statement in self._latest]
-        on_topic = ON_TOPIC if topic_of(turns) else 0.0
-        return _WEIGHTS["bias"] + on_topic + sum(_WEIGHTS[name] * value for name, value in self.features().items())
+        weights, turns = self._weights, [statement.act.turn for statement in self._latest]
+        on_topic = weights.on_topic if topic_of(turns) else 0.0
+        return weights.bias + on_topic + weights.weighed(self.features())
 
     def _own(self, act: Act) -> float:
         """The share of words in common with what the same agent said before."""
@@ -157,7 +133,7 @@ class Talk:
 
     def _measured(self, act: Act) -> Statement:
         self._count += 1
-        since = max(0, self._count - LOOK_BACK - 1)
+        since = max(0, self._count - self._tuning.talk_look_back - 1)
         words, said_at = act.said, self._words
         fresh = [word for word in words if said_at.get(word, 0) <= since]
         known = 1 - len(fresh) / len(words) if words else 1.0
@@ -172,8 +148,8 @@ class Talk:
         return Statement(act, known, new_name)
 
 
-def _talks(turn: Turn) -> bool:
-    return len(turn.text) <= _LONGEST and all(map(is_handoff, turn.tool_calls)) and "```" not in turn.text
+def _talks(turn: Turn, longest: int) -> bool:
+    return len(turn.text) <= longest and all(map(is_handoff, turn.tool_calls)) and "```" not in turn.text
 
 
 def _confirms_handoff(turn: Turn) -> bool:
@@ -184,7 +160,7 @@ def _overlap(words: frozenset[str], others: frozenset[str]) -> float:
     return len(words & others) / max(1, min(len(words), len(others)))
 
 
-def _cycle(turns: Sequence[Turn]) -> Cycle:
+def _cycle(turns: Sequence[Turn], confidence: float) -> Cycle:
     agents = tuple(dict.fromkeys(turn.agent for turn in turns))
     times = [turn.time for turn in turns if turn.time is not None]
     return Cycle(
@@ -197,5 +173,5 @@ def _cycle(turns: Sequence[Turn]) -> Cycle:
         about=f"circle of {' '.join(sorted(agents))}",
         first=min(times, default=None),
         last=max(times, default=None),
-        confidence=_CONFIDENCE,
+        confidence=confidence,
     )

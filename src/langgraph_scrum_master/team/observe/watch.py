@@ -13,20 +13,19 @@ from langgraph_scrum_master._internal.shapes import items_of, read
 from langgraph_scrum_master.messages import UNNAMED, WINDOW, read_turn
 from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.acts import acts_of
+from langgraph_scrum_master.team.observe.asking import shipped_model
 from langgraph_scrum_master.team.observe.cycles import Repetitions
 from langgraph_scrum_master.team.observe.flags import Flagged
 from langgraph_scrum_master.team.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.team.observe.pace import Paces
-from langgraph_scrum_master.team.observe.questions import STALE, OpenQuestions
+from langgraph_scrum_master.team.observe.questions import OpenQuestions
 from langgraph_scrum_master.team.observe.rounds import Rounds
 from langgraph_scrum_master.team.observe.spoken_gates import SpokenGates
 from langgraph_scrum_master.team.observe.talk import Talk
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.team.observe.asking.model import AskingModel
-
-_RECENT = 32
-"""Turns of a conversation met for the first time in which repetitions and talk in circles are looked for."""
 
 
 class Watch:
@@ -34,6 +33,7 @@ class Watch:
 
     __slots__ = (
         "_tasks",
+        "_tuning",
         "flags",
         "gates",
         "handoffs",
@@ -47,20 +47,27 @@ class Watch:
         "turns",
     )
 
-    def __init__(self, figures: object = None, asking: AskingModel | None = None, doubtful: bool = False) -> None:
+    def __init__(
+        self,
+        figures: object = None,
+        asking: AskingModel | None = None,
+        doubtful: bool = False,
+        tuning: DetectionTuning = DEFAULT_DETECTION,
+    ) -> None:
+        self._tuning = tuning
         self.length = 0
         """Messages that were looked at or passed over."""
         self.turns: deque[Turn] = deque(maxlen=WINDOW)
         self.request = ""
         """What a person said last."""
-        self.questions = OpenQuestions(asking, doubtful)
+        self.questions = OpenQuestions(asking, doubtful, tuning)
         self.handoffs = Handoffs()
         self.flags = Flagged()
-        self.gates = SpokenGates()
-        self.repeats = Repetitions()
-        self.talk = Talk()
-        self.rounds = Rounds()
-        self.paces = Paces(figures)
+        self.gates = SpokenGates(tuning)
+        self.repeats = Repetitions(tuning)
+        self.talk = Talk(tuning)
+        self.rounds = Rounds(tuning)
+        self.paces = Paces(figures, tuning)
         self._tasks: dict[str, str] = {}
         """The subagents that were called and have not reported yet, by the id of the call."""
 
@@ -126,12 +133,12 @@ class Watch:
             self.questions.handed_back(turn.agent)
         else:
             self.flags.add(turn)
-            if age <= STALE:
+            if age <= self._tuning.stale_turns:
                 self.questions.add(turn, self.turns)
                 self.gates.add(turn)
             self.rounds.add(turn)
-            if age <= _RECENT:
-                acts = tuple(acts_of(turn)) if turn.kind == "agent" else ()
+            if age <= self._tuning.watched_turns:
+                acts = tuple(acts_of(turn, self._tuning)) if turn.kind == "agent" else ()
                 self.repeats.add(turn, acts)
                 self.talk.add(turn, acts)
 
@@ -150,8 +157,15 @@ class Watcher:
     CONVERSATIONS = 32
     """Conversations that are remembered at the same time."""
 
-    def __init__(self, asking: AskingModel | None = None, *, doubtful: bool = False) -> None:
-        self._asking = asking
+    def __init__(
+        self,
+        asking: AskingModel | None = None,
+        *,
+        doubtful: bool = False,
+        tuning: DetectionTuning = DEFAULT_DETECTION,
+    ) -> None:
+        self.tuning = tuning
+        self._asking = asking if tuning == DEFAULT_DETECTION else (asking or shipped_model()).tuned(tuning)
         self._doubtful = doubtful
         self._seen: OrderedDict[object, _Seen] = OrderedDict()
         self._lock = threading.Lock()
@@ -159,7 +173,7 @@ class Watcher:
     def take(self, messages: object, at_turn: str, figures: object = None, saved_at: float | None = None) -> Watch:
         """The watch of this conversation, with all its messages taken in. Nobody else has it until it is kept."""
         history = items_of(messages)
-        watch = self._known(history) or Watch(figures, self._asking, self._doubtful)
+        watch = self._known(history) or Watch(figures, self._asking, self._doubtful, self.tuning)
         watch.extend(history, at_turn, saved_at)
         return watch
 

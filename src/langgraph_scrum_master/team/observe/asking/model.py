@@ -14,6 +14,7 @@ from langgraph_scrum_master.team.observe.asking.cues import may_ask
 from langgraph_scrum_master.team.observe.asking.features import Sentence, UnitFeatures, features
 from langgraph_scrum_master.team.observe.asking.units import Units, split_units
 from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
+from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 REMEMBERED = 2_048
 """Turns whose reading is kept."""
@@ -41,15 +42,6 @@ class Reading(NamedTuple):
 
 NO_READING = Reading(0.0)
 
-BARE_QUESTION = 0.75
-"""The least probability of each question in a turn that is nothing but questions."""
-
-MOST_BARE = 4
-"""Questions of such a turn."""
-
-LONGEST_QUESTION = 25
-"""Words of such a question."""
-
 OTHERWISE = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
 """Concepts that make a question something else: an offer, a request for approval, a bid, a quiz, a thought."""
 
@@ -57,12 +49,13 @@ OTHERWISE = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
 class AskingModel:
     """Reads turns with a set of weights; the same turn is read once."""
 
-    def __init__(self, weights: LinearWeights) -> None:
+    def __init__(self, weights: LinearWeights, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
         self.weights = weights
+        self._tuning = tuning
         self._slope, self._offset = weights.about["calibration"]
-        self.lower: float = weights.about["lower"]
+        self.lower: float = weights.about["lower"] if tuning.doubtful_from is None else tuning.doubtful_from
         """Below this a turn does not ask."""
-        self.upper: float = weights.about["upper"]
+        self.upper: float = weights.about["upper"] if tuning.asks_from is None else tuning.asks_from
         """From this on it does; between the two something must confirm it."""
         self._read: OrderedDict[str, Reading] = OrderedDict()
 
@@ -70,6 +63,10 @@ class AskingModel:
     def load(cls, path: str | Path) -> AskingModel:
         """The model whose weights `scrum-master train` wrote."""
         return cls(LinearWeights.load(Path(path)))
+
+    def tuned(self, tuning: DetectionTuning) -> AskingModel:
+        """A model with the same weights that decides by this tuning."""
+        return AskingModel(self.weights, tuning)
 
     def read(self, text: str) -> Reading:
         """Whether the text asks, and where."""
@@ -94,8 +91,8 @@ class AskingModel:
         wanted = [i for i, unit in enumerate(found.items) if may_ask(unit.text)]
         rated = zip(wanted, map(self.logit, features(text, found, wanted)), strict=True)
         likely = {i: self._probability(logit) for i, logit in rated}
-        if likely and asks_and_nothing_else(found):
-            likely = {i: max(p, BARE_QUESTION) for i, p in likely.items()}
+        if likely and asks_and_nothing_else(found, self._tuning):
+            likely = {i: max(p, self._tuning.bare_question) for i, p in likely.items()}
         spans = tuple(
             AskingSpan(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
             for i, p in likely.items()
@@ -110,31 +107,30 @@ class AskingModel:
 _OPENS = frozenset(("do", "does", "did", "is", "are", "has", "have"))
 _INVERTS = _OPENS | {"should", "can", "was", "were", "will"}
 
-UNMARKED = 10
-"""Words of a question that has no question mark and is all of its turn."""
 
-
-def asks_and_nothing_else(found: Units) -> bool:
+def asks_and_nothing_else(found: Units, tuning: DetectionTuning = DEFAULT_DETECTION) -> bool:
     """Whether the turn is a few short questions for facts: who says only that wants to know them."""
-    if len(found.items) == 1 and _is_unmarked_question(found.items[0].text):
+    if len(found.items) == 1 and _is_unmarked_question(found.items[0].text, tuning.unmarked_question_words):
         return True
-    return len(found.items) <= MOST_BARE and all(_is_plain_question(Sentence(unit.text)) for unit in found.items)
+    return len(found.items) <= tuning.bare_questions and all(
+        _is_plain_question(Sentence(unit.text), tuning.bare_question_words) for unit in found.items
+    )
 
 
-def _is_plain_question(sentence: Sentence) -> bool:
+def _is_plain_question(sentence: Sentence, most_words: int) -> bool:
     return (
         sentence.is_question
-        and len(sentence.tokens) <= LONGEST_QUESTION
+        and len(sentence.tokens) <= most_words
         and ("WH" in sentence.concepts or (sentence.tokens[0] in _OPENS and "YOU" not in sentence.concepts))
         and OTHERWISE.isdisjoint(sentence.concepts)
     )
 
 
-def _is_unmarked_question(text: str) -> bool:
+def _is_unmarked_question(text: str, most_words: int) -> bool:
     """Whether a whole turn is a question by its word order alone, as in "which database do we use"."""
     sentence = Sentence(text)
     tokens = sentence.tokens
-    if not (text[-1:].isalnum() and "," not in text and 3 < len(tokens) <= UNMARKED and "WH" in sentence.concepts):
+    if not (text[-1:].isalnum() and "," not in text and 3 < len(tokens) <= most_words and "WH" in sentence.concepts):
         return False
     which, inverted = tokens[0].startswith(("wh", "wa", "wi")), tokens[1] in _INVERTS
     if tokens[0] in ("when", "why", "while", "with", "was", "will", "want", "wait") or not which:
