@@ -95,12 +95,25 @@ def test_other_values_out_of_range_are_clamped_with_a_warning(logged: list[dict[
     assert [entry["field"] for entry in logged] == ["relevance_score", "total_context_size", "duration_ms"]
 
 
-def test_an_unknown_reason_or_source_is_kept_with_a_warning_that_names_the_valid_ones(
-    logged: list[dict[str, Any]],
-) -> None:
+def test_an_unknown_reason_is_kept_with_a_warning_that_names_the_valid_ones(logged: list[dict[str, Any]]) -> None:
     assert str(a_gap(reason="boredom").reason) == "boredom"
-    assert str(a_context(source="jira").source) == "jira"
-    assert [entry["valid"] for entry in logged] == [sorted(VALID_GAP_REASONS), sorted(get_args(ContextSource))]
+    assert [entry["valid"] for entry in logged] == [sorted(VALID_GAP_REASONS)]
+
+
+@pytest.mark.parametrize("name", [*get_args(ContextSource), "jira", "our-wiki"])
+def test_a_source_may_have_any_name(name: str, logged: list[dict[str, Any]]) -> None:
+    context = a_context(source=name)
+
+    assert replace(RetrievedContext.from_dict(context.to_dict()), content="").source == name
+    assert logged == []
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_context_without_the_name_of_its_source_is_kept_with_a_warning(
+    name: str, logged: list[dict[str, Any]]
+) -> None:
+    assert a_context(source=name).source == name
+    assert [(entry["event"], entry["field"]) for entry in logged] == [("value.unknown", "source")]
 
 
 def test_valid_values_warn_of_nothing(logged: list[dict[str, Any]]) -> None:

@@ -28,7 +28,7 @@ ContextSource: TypeAlias = Literal[
     "session",
     "hint",
 ]
-"""Where a piece of context came from, or what it is: an alert, what a session came to, a hint on times."""
+"""Where a built-in piece of context came from, or what it is: an alert, what a session came to, a hint on times."""
 
 SourceName: TypeAlias = Literal["memory", "state", "sprint", "architecture", "experiences", "code", "commits", "values"]
 """What the built-in sources that serve gaps are called."""
@@ -61,15 +61,13 @@ INJECTION_OUTCOMES: tuple[InjectionOutcome, ...] = get_args(InjectionOutcome)
 """In the order in which one takes the place of another."""
 
 VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
-"""The built-in sources that serve gaps. Contexts of sources that nobody knows are kept, with a warning."""
+"""The built-in sources that serve gaps."""
 
 VALID_GAP_REASONS: frozenset[str] = frozenset(get_args(GapReason))
 """The built-in reasons. Gaps of others are kept, with a warning."""
 
 HIGH_AGREEMENT = 2.5
 """The weighted agreement from which a memory is a close match: several spaces agree on it."""
-
-_KNOWN_SOURCES: frozenset[str] = frozenset(get_args(ContextSource))
 
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 """In the order in which a gap gets on."""
@@ -138,6 +136,7 @@ class RetrievedContext(Plain):
     """One piece of context, from anywhere."""
 
     source: ContextSource | str
+    """Where it came from: one of the built-in names, or the name of a source of your own. Warned of if empty."""
     content: str
     relevance_score: float
     """Calibrated: at 0.7 an item earns its tokens."""
@@ -159,7 +158,7 @@ class RetrievedContext(Plain):
 
     def __post_init__(self) -> None:
         clamp(self, "relevance_score", 0.0, 1.0)
-        _one_of(self, "source", _KNOWN_SOURCES)
+        _named(self, "source")
         object.__setattr__(self, "metadata", json_shapes(self.metadata))
         if self.content:
             object.__setattr__(self, "size", len(self.content.encode(errors="surrogatepass")))
@@ -658,6 +657,13 @@ def _one_of(value: object, name: str, valid: frozenset[str]) -> None:
     given = getattr(value, name)
     if given not in valid:
         logger.warning("value.unknown", type=type(value).__name__, field=name, value=given, valid=sorted(valid))
+
+
+def _named(value: object, name: str) -> None:
+    """Warn unless the named field holds a name: which names there are is up to those who plug something in."""
+    given = getattr(value, name)
+    if not isinstance(given, str) or not given.strip():
+        logger.warning("value.unknown", type=type(value).__name__, field=name, value=given, valid="any name")
 
 
 def iso(seconds: float) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,7 +18,7 @@ from typer.main import get_group
 from langgraph_scrum_master.cli.examples import below
 from langgraph_scrum_master.cli.fast_path import quickly
 from langgraph_scrum_master.cli.settings import defaults, settings, warn_of_strangers
-from langgraph_scrum_master.errors import ScrumMasterError
+from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
 COMMANDS = {
     "run": "run",
@@ -42,27 +44,73 @@ COMMANDS = {
 }
 """The file of each command: a function or a group of its name."""
 
+PLUG_INS = "langgraph_scrum_master.commands"
+"""The entry-point group of other packages' commands: a function is a command, a Typer app a group of commands."""
+
 PURE = ("replay", "report", "inspect")
 """Those that give the same for the same source: only a memory that is named is read."""
 
 
 class Commands(Mapping[str, Any]):
-    """The commands, each loaded when it is asked for: one that must be quick does not wait for what others need."""
+    """The commands, each loaded when it is asked for: one that must be quick does not wait for what others need.
+
+    Other packages are looked at only for a name that is not ours, and for a list of all commands.
+    """
 
     def __getitem__(self, name: str) -> Any:
+        if name not in COMMANDS:
+            return _loaded(_plug_ins()[name])
         made = getattr(import_module(f"langgraph_scrum_master.cli.{COMMANDS[name]}"), name)
-        holder = typer.Typer()
-        if isinstance(made, typer.Typer):
-            holder.add_typer(made, name=name)
-        else:
-            holder.command(name)(made)
-        return _helpful(get_group(holder).commands[name], name)
+        return _helpful(_command(made, name), name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter((*COMMANDS, *_sound_plug_ins()))
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len((*COMMANDS, *_sound_plug_ins()))
+
+
+def _command(made: Any, name: str) -> Any:
+    holder = typer.Typer()
+    if isinstance(made, typer.Typer):
+        holder.add_typer(made, name=name)
+    else:
+        holder.command(name)(made)
+    return get_group(holder).commands[name]
+
+
+@cache
+def _plug_ins() -> dict[str, EntryPoint]:
+    """The commands of other packages by name; ours keep their names."""
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=PLUG_INS) if each.name not in COMMANDS}
+
+
+@cache
+def _sound_plug_ins() -> tuple[str, ...]:
+    """The names of those that can be loaded; each other one is reported on standard error."""
+    sound = []
+    for name, each in _plug_ins().items():
+        try:
+            _loaded(each)
+            sound.append(name)
+        except ConfigError as error:
+            typer.echo(f"scrum-master: {error}", err=True)
+    return tuple(sound)
+
+
+@cache
+def _loaded(plug_in: EntryPoint) -> Any:
+    try:
+        made = plug_in.load()
+        if not callable(made):
+            raise TypeError(f"expected a function or a Typer app, got {made!r}")
+        return _command(made, plug_in.name)
+    # Another package's import may raise anything, also an exit.
+    except (Exception, SystemExit) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"the command {plug_in.name!r} ({plug_in.value}) cannot be loaded: {why}") from error
 
 
 def _helpful(command: Any, path: str) -> Any:
