@@ -19,10 +19,11 @@ import pytest
 from langgraph.store.base import BaseStore, Op, Result
 from langgraph.store.memory import InMemoryStore
 
-from langgraph_scrum_master import ChromaMemory, StoreMemory
+from langgraph_scrum_master import ChromaMemory, PostgresMemory, StoreMemory
 from langgraph_scrum_master.memory.database import Database
-from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance, Opener
+from langgraph_scrum_master.protocols import CAPABILITIES, MemoryStore
+from langgraph_scrum_master.testing import MemoryConformance
+from langgraph_scrum_master.testing.conformance import QUEUE, Opener
 from openers import INDEX, SCAN, in_folder, in_postgres, in_postgres_store, in_server
 
 _numbers = count()
@@ -92,6 +93,12 @@ class HalfStore(BaseStore):
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         return self.batch(ops)
+
+
+def test_stores_over_a_database_of_ours_declare_everything_and_others_all_but_words() -> None:
+    assert ChromaMemory().capabilities == CAPABILITIES
+    assert PostgresMemory("postgresql://nowhere").capabilities == CAPABILITIES
+    assert StoreMemory(InMemoryStore()).capabilities == CAPABILITIES - {"words"}
 
 
 class TestFolder(MemoryConformance):

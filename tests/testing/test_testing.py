@@ -35,7 +35,11 @@ from langgraph_scrum_master.team.detect import DETECTORS
 from langgraph_scrum_master.team.record.files import write_snapshots
 from langgraph_scrum_master.team.record.snapshots import taken
 from langgraph_scrum_master.testing import (
+    DetectorConformance,
+    EmbedderConformance,
     FixedClock,
+    MemoryConformance,
+    SourceConformance,
     a_memory,
     a_state,
     assert_abstained,
@@ -44,8 +48,7 @@ from langgraph_scrum_master.testing import (
     assert_no_gap,
 )
 from langgraph_scrum_master.testing.cases import cases
-from langgraph_scrum_master.testing.conformance import QUEUE, MemoryConformance
-from langgraph_scrum_master.testing.plugs import DetectorConformance, EmbedderConformance, SourceConformance
+from langgraph_scrum_master.testing.conformance import QUEUE
 
 pytest_plugins = ["pytester"]
 
@@ -58,6 +61,17 @@ def test_every_name_is_there() -> None:
     assert all(getattr(testing, name) is not None for name in dir(testing))
     with pytest.raises(AttributeError, match="has no attribute 'a_scrum'"):
         testing.a_scrum  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_rules_for_plugs_are_public_and_load_pytest_only_when_they_are_used() -> None:
+    code = (
+        "import sys; from langgraph_scrum_master.testing import a_state; print('pytest' in sys.modules);"
+        "from langgraph_scrum_master.testing import MemoryConformance; print('pytest' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.split() == ["False", "True"]
 
 
 def test_a_state_is_a_conversation_with_known_ids() -> None:
