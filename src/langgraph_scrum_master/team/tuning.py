@@ -18,8 +18,8 @@ from langgraph_scrum_master.errors import ConfigError
 class TalkWeights:
     """The logistic model of talk in circles: what speaks for a circle, and what against it.
 
-    Fitted by `benchmarks/train_circles.py`, except `on_topic`. The script prints these values, but for `known` (0.88) and
-    `own` (0.18), which change no result on its scenarios.
+    Fitted by `benchmarks/train_circles.py`, except `on_topic`. The script prints these values, but for `known` (0.88)
+    and `own` (0.18), which change no result on its scenarios.
     """
 
     known: float = 0.87
