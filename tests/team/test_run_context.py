@@ -191,7 +191,7 @@ def test_a_bad_context_is_refused_when_a_run_gives_it_as_a_dict() -> None:
     builder.add_edge(START, "scrum_master")
     graph: Any = builder.compile()
 
-    with pytest.raises(ConfigError, match="namespace must be a non-empty text, got 7"):
+    with pytest.raises(ConfigError, match="namespace must be a non-empty text without control characters, got 7"):
         graph.invoke({"messages": [says("dev", QUESTION)]}, context={"namespace": 7})
 
 

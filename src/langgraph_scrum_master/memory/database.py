@@ -331,7 +331,7 @@ class Statements(ABC):
     def neighbours(self, shelf: int, places: Sequence[tuple[str, int]]) -> list[int]:
         """The records at these positions of their sessions."""
         found: list[int] = []
-        for part in parts(places):
+        for part in batches_of_values(places):
             marks = ", ".join(["(?, ?)"] * len(part))
             query = (
                 f"WITH places(session, position) AS (VALUES {marks}) SELECT records.id FROM places JOIN records "
@@ -490,7 +490,7 @@ MOST_VALUES = 400
 """Values of a statement that are given at once."""
 
 
-def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def batches_of_values(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """The values in as many parts as a statement can take."""
     for start in range(0, len(values), MOST_VALUES):
         yield values[start : start + MOST_VALUES]

@@ -17,7 +17,15 @@ import numpy as np
 
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.blocks import VectorBlocks
-from langgraph_scrum_master.memory.database import Database, DerivedError, Entry, Kept, ShelfRow, Statements, parts
+from langgraph_scrum_master.memory.database import (
+    Database,
+    DerivedError,
+    Entry,
+    Kept,
+    ShelfRow,
+    Statements,
+    batches_of_values,
+)
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.memory.vectors import VECTORS, VectorCache
 from langgraph_scrum_master.rank.features import Array, Features
@@ -128,7 +136,7 @@ class SqliteStatements(Statements):
         """The rows of a statement in which `{}` stands for being one of these values."""
         found: list[Any] = []
         with self.lock:
-            for part in parts(values):
+            for part in batches_of_values(values):
                 marks = f"IN ({', '.join('?' * len(part))})"
                 found += self.connection.execute(query.format(marks), (*before, *part, *after)).fetchall()
         return found
