@@ -29,7 +29,7 @@ from langgraph_scrum_master.dialogue import (
     ResolvedEntity,
     UserPreferences,
 )
-from langgraph_scrum_master.dialogue.chat import cost
+from langgraph_scrum_master.dialogue.chat import message_tokens
 from langgraph_scrum_master.errors import QueryTooLongError
 from langgraph_scrum_master.testing import ScriptedChatModel
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -117,7 +117,7 @@ def test_the_result_says_what_it_was_made_of_and_how_long_each_part_is() -> None
     assert set(prompt.budget) == {"system", "history", "entities", "rag", "query"}
     assert prompt.budget.total <= 4096
     assert all(0 < prompt.tokens[name] <= prompt.budget[name] for name in prompt.tokens)
-    assert prompt.token_count == max(estimate_tokens(prompt.text), cost(prompt.messages, estimate_tokens))
+    assert prompt.token_count == max(estimate_tokens(prompt.text), message_tokens(prompt.messages, estimate_tokens))
 
 
 def test_a_summary_and_what_nobody_said_stand_as_data_and_not_as_messages() -> None:
@@ -225,7 +225,9 @@ def test_the_longest_query_that_fits_is_alone_and_a_longer_one_is_an_error() -> 
 
     assert kinds(alone) == ["human"]
     assert alone.token_count == least
-    with pytest.raises(QueryTooLongError, match=f"takes {least} tokens by itself, more than max_tokens {least - 1}"):
+    with pytest.raises(
+        QueryTooLongError, match=f"the query alone takes {least} tokens, more than max_tokens {least - 1}"
+    ):
         an_assembler().assemble(query, SESSION, least - 1)
 
 
@@ -249,8 +251,8 @@ WRONG: dict[str, Any] = {"query": None, "part": 2.5, "text": "500"}
     [
         (lambda: an_assembler(strategy="greedy"), "strategy must be one of fixed, dynamic, prioritized"),
         (lambda: an_assembler(place="footer"), "place must be one of"),
-        (lambda: an_assembler().assemble("  "), "query must be a text that is not empty, got '  '"),
-        (lambda: an_assembler().assemble(WRONG["query"]), "query must be a text that is not empty, got None"),
+        (lambda: an_assembler().assemble("  "), "query must be a non-empty string, got '  '"),
+        (lambda: an_assembler().assemble(WRONG["query"]), "query must be a non-empty string, got None"),
         (lambda: an_assembler().assemble("Hi?", max_tokens=0), "max_tokens must be a whole number, 1 or more, got 0"),
         (lambda: an_assembler().for_model([], WRONG["part"]), "max_tokens must be a whole number, 1 or more, got 2.5"),
         (lambda: an_assembler().hook(WRONG["text"]), "max_tokens must be a whole number, 1 or more, got '500'"),
@@ -326,7 +328,7 @@ def test_a_prompt_is_never_longer_than_it_may_be(
         return
 
     assert estimate_tokens(prompt.text) <= prompt.token_count <= total
-    assert cost(prompt.messages, estimate_tokens) <= total
+    assert message_tokens(prompt.messages, estimate_tokens) <= total
     assert prompt.budget.total <= total
     assert prompt.messages[-1].text.endswith(query)
     assert sum(message.type == "system" for message in prompt.messages) <= 1
@@ -456,7 +458,7 @@ def test_a_chat_of_200_turns_in_2000_tokens_still_answers_from_turn_three() -> N
     assert len(state["messages"]) == 202
     assert state["messages"][2].text == FACT
     assert state["messages"][-1].text == "With 4711."
-    assert max(cost(prompt.messages, estimate_tokens) for prompt in prompts) <= 2000
+    assert max(message_tokens(prompt.messages, estimate_tokens) for prompt in prompts) <= 2000
     assert max(estimate_tokens(prompt.text) for prompt in prompts) <= 2000
     assert estimate_tokens("\n".join(message.text for message in state["messages"])) > 2000
 
@@ -498,7 +500,7 @@ def test_as_a_hook_it_keeps_the_steps_since_the_users_turn_and_cuts_what_tools_g
 
     assert state["messages"][-1].text == "I have looked."
     assert [message.type for message in seen[-1]][-5:] == ["human", "ai", "tool", "ai", "tool"]
-    assert all(cost(messages, estimate_tokens) <= 800 for messages in seen)
+    assert all(message_tokens(messages, estimate_tokens) <= 800 for messages in seen)
     assert seen[-1][-1].text.startswith("attic 1: a very long list")
     assert len(state["messages"][-2].text) > 10_000
 
@@ -539,7 +541,7 @@ async def test_in_a_node_all_messages_are_given_and_the_users_turn_is_found_amon
     assert [message.type for message in made][-4:] == ["human", "human", "ai", "tool"]
     assert (made[-3].text, made[-1].text) == (said[-1].text, "At it.")
     assert "Notice" in made[0].text
-    assert cost(made, estimate_tokens) <= 500
+    assert message_tokens(made, estimate_tokens) <= 500
     assert await an_assembler().afor_model([*said, *result], 500) == made
 
 

@@ -8,7 +8,14 @@ from hypothesis import given, strategies as st
 from langgraph_scrum_master import ConfigError
 from langgraph_scrum_master.config import DIALOGUE_BUDGET, TokenBudget
 from langgraph_scrum_master.dialogue import DynamicBudget, FixedBudget, PrioritizedBudget
-from langgraph_scrum_master.dialogue.budgets import BUDGET_SECTIONS, STRATEGIES, Demand, budgeted, name_of, spilled
+from langgraph_scrum_master.dialogue.budgets import (
+    BUDGET_SECTIONS,
+    STRATEGIES,
+    Demand,
+    allocate_budget,
+    redistribute_unused,
+    strategy_name,
+)
 
 TABLE = {"system": 500, "history": 1000, "entities": 500, "rag": 1500, "query": 596}
 
@@ -133,22 +140,25 @@ def test_what_a_strategy_of_the_users_gives_too_much_is_taken_back_but_from_the_
     def generous(demand: Demand) -> TokenBudget:
         return TokenBudget(system=600, history=600, query=300)
 
-    assert dict(budgeted(generous, a_demand(total=1000))) == {
+    assert dict(allocate_budget(generous, a_demand(total=1000))) == {
         "system": 600,
         "history": 100,
         "entities": 0,
         "rag": 0,
         "query": 300,
     }
-    assert name_of(generous) == "generous"
+    assert strategy_name(generous) == "generous"
 
 
 def test_what_entities_and_knowledge_do_not_use_goes_to_a_longer_system_prompt_and_then_to_the_history() -> None:
     used = {"entities": 120, "rag": 0}
 
-    assert dict(spilled(DIALOGUE_BUDGET, used, 80)) == TABLE | used | {"history": 1000 + 380 + 1500}
-    assert dict(spilled(DIALOGUE_BUDGET, used, 600)) == TABLE | used | {"system": 600, "history": 1000 + 280 + 1500}
-    assert spilled(DIALOGUE_BUDGET, used, 9_000).total == 4096
+    assert dict(redistribute_unused(DIALOGUE_BUDGET, used, 80)) == TABLE | used | {"history": 1000 + 380 + 1500}
+    assert dict(redistribute_unused(DIALOGUE_BUDGET, used, 600)) == TABLE | used | {
+        "system": 600,
+        "history": 1000 + 280 + 1500,
+    }
+    assert redistribute_unused(DIALOGUE_BUDGET, used, 9_000).total == 4096
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
         (lambda: AgentPersonality(kind="custom"), "'custom' needs a description"),
         (lambda: AgentPersonality(kind="grumpy"), "personality must be one of helpful, expert"),
         (lambda: UserPreferences(style="rude"), "style must be one of formal"),
-        (lambda: UserPreferences(custom_instructions="Be kind."), "texts, got 'Be kind.'"),  # type: ignore[arg-type]
+        (lambda: UserPreferences(custom_instructions="Be kind."), "strings, got 'Be kind.'"),  # type: ignore[arg-type]
         (lambda: HistoryConfig(verbatim_turns=0), "verbatim_turns must be a whole number, 1 or more, got 0"),
         (lambda: HistoryConfig(template="{speaker}:"), r"template must be a text with \{text\}, and no other fields"),
         (lambda: HistoryConfig(template="{x} {text}"), r"no other fields than \{speaker}, \{time}, got '\{x} \{text}'"),
@@ -202,7 +202,7 @@ async def test_content_is_compressed_further_until_it_fits(share: float) -> None
 
 
 async def test_content_that_cannot_get_short_enough_is_an_error_that_says_how_much_is_left() -> None:
-    with pytest.raises(CannotCompressError, match=r"\d+ tokens cannot be compressed to 3: \d+ are left"):
+    with pytest.raises(CannotCompressError, match=r"\d+ tokens cannot be compressed to 3: the minimum is \d+"):
         await compress(a_content(), 3, by_extract, estimate_tokens)
 
 
@@ -319,7 +319,7 @@ async def test_a_history_without_its_turns_is_summed_up_from_what_it_says() -> N
 @pytest.mark.parametrize("parts", [3, 2, 1, 0])
 def test_a_system_prompt_is_made_again_from_its_parts(parts: int) -> None:
     prompt = system_prompt("You sell boats.", AgentPersonality(), UserPreferences())
-    told = [prompt.instructions, prompt.personality, prompt.wishes][:parts]
+    told = [prompt.instructions, prompt.personality, prompt.preferences_text][:parts]
 
     assert SystemPrompt.of(told).text == "\n\n".join(told)
 

@@ -13,9 +13,9 @@ from dialogue_builders import a_dialogue, a_history, a_turn, by_extract
 from langgraph_scrum_master import ConfigError
 from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue import DialogueSession, FormattedHistory
-from langgraph_scrum_master.dialogue.history import prepared, shorten_history
+from langgraph_scrum_master.dialogue.history import shorten_history, transcript
 from langgraph_scrum_master.dialogue.session import read_dialogue, read_session
-from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer, ModelSummarizer, summarized
+from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer, ModelSummarizer, summarize_or_extract
 from langgraph_scrum_master.testing import ScriptedChatModel
 from langgraph_scrum_master.text.extract import extract
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -104,13 +104,13 @@ def test_a_corrected_text_is_told_instead_of_what_was_heard() -> None:
     turn = a_turn("I scream please", corrected_text="Ice cream, please.")
 
     assert a_history([turn]).text.endswith("User: Ice cream, please.")
-    assert prepared([turn]) == "User: Ice cream, please."
+    assert transcript([turn]) == "User: Ice cream, please."
 
 
 def test_whoever_sums_up_is_told_the_speech_acts() -> None:
     turns = [a_turn("Could you help?", speech_act="asks for help"), a_turn("Sure.", "assistant")]
 
-    assert prepared(turns) == "User: Could you help?\n  (asks for help)\nAssistant: Sure."
+    assert transcript(turns) == "User: Could you help?\n  (asks for help)\nAssistant: Sure."
 
 
 def test_messages_of_any_form_and_in_any_order_become_turns() -> None:
@@ -131,7 +131,7 @@ def test_messages_of_any_form_and_in_any_order_become_turns() -> None:
         ]
     )
 
-    assert [(turn.label, turn.role, turn.said) for turn in turns] == [
+    assert [(turn.label, turn.role, turn.effective_text) for turn in turns] == [
         ("Assistant", "assistant", "Welcome!"),
         ("Maria", "user", "Hi, I am Maria."),
         ("User", "user", "Is it raining?"),
@@ -149,7 +149,7 @@ def test_a_message_may_carry_a_corrected_text_a_speech_act_and_a_time() -> None:
 
     (turn,) = read_dialogue([HumanMessage("Stop it a tfour.", additional_kwargs=marks)])
 
-    assert (turn.text, turn.said, turn.speech_act) == ("Stop it a tfour.", "Stop it at four.", "orders")
+    assert (turn.text, turn.effective_text, turn.speech_act) == ("Stop it a tfour.", "Stop it at four.", "orders")
     assert turn.hour == "14:05"
 
 
@@ -157,7 +157,7 @@ def test_system_messages_at_the_start_are_the_hosts_instructions() -> None:
     session = read_session([SystemMessage("You sell boats."), SystemMessage("Be quick."), HumanMessage("Hi.")])
 
     assert session.instructions == "You sell boats.\n\nBe quick."
-    assert [turn.said for turn in session.turns] == ["Hi."]
+    assert [turn.effective_text for turn in session.turns] == ["Hi."]
 
 
 def test_a_session_may_be_anything_with_an_id_and_turns() -> None:
@@ -167,7 +167,7 @@ def test_a_session_may_be_anything_with_an_id_and_turns() -> None:
 
     session = read_session(Chat())
 
-    assert (session.id, [turn.said for turn in session.turns]) == ("chat-7", ["Hi.", "Hello."])
+    assert (session.id, [turn.effective_text for turn in session.turns]) == ("chat-7", ["Hi.", "Hello."])
 
 
 @pytest.mark.parametrize("bad", [7, "Hello", {"messages": []}])
@@ -177,7 +177,7 @@ def test_what_is_no_session_is_refused(bad: object) -> None:
 
 
 def test_a_session_needs_an_id() -> None:
-    with pytest.raises(ConfigError, match="id of a session must be a non-empty text, got ''"):
+    with pytest.raises(ConfigError, match="id of a session must be a non-empty string, got ''"):
         DialogueSession(id="")
 
 
@@ -275,7 +275,7 @@ class Silent:
 async def test_if_a_summarizer_fails_sentences_of_the_text_serve(
     summarizer: Failing, logged: list[dict[str, object]]
 ) -> None:
-    summary = await summarized(summarizer, TALK, 40, "", deadline=0.05, count=estimate_tokens)
+    summary = await summarize_or_extract(summarizer, TALK, 40, "", deadline=0.05, count=estimate_tokens)
 
     assert summary == await ExtractiveSummarizer().summarize(TALK, 40)
     assert [entry["event"] for entry in logged] == ["summary.failed"]
@@ -286,7 +286,7 @@ async def test_a_summary_that_is_too_long_is_cut() -> None:
         async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
             return f"{LONG}\n\n{LONG}"
 
-    summary = await summarized(Chatty(), TALK, 30, "", deadline=5, count=estimate_tokens)
+    summary = await summarize_or_extract(Chatty(), TALK, 30, "", deadline=5, count=estimate_tokens)
 
     assert summary.startswith("The mill by the river")
     assert estimate_tokens(summary) <= 30

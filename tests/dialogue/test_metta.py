@@ -24,10 +24,10 @@ from langgraph_scrum_master.dialogue import (
     UserPreferences,
 )
 from langgraph_scrum_master.dialogue.compress import compress, handle_overflow, reduce_entities, truncate_system
-from langgraph_scrum_master.dialogue.history import format_history, format_turns, prepared, shorten_history
+from langgraph_scrum_master.dialogue.history import format_history, format_turns, shorten_history, transcript
 from langgraph_scrum_master.dialogue.metta import bind, register_predicates
 from langgraph_scrum_master.dialogue.model import SystemPrompt
-from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer, summarized
+from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer, summarize_or_extract
 from langgraph_scrum_master.dialogue.system import system_prompt
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -120,7 +120,7 @@ def assembler(parts: tuple[EntityRegistry, KnowledgeBase]) -> PromptAssembler:
 
 
 async def summed_up(text: str, room: int) -> str:
-    return await summarized(ExtractiveSummarizer(), text, room, "", deadline=5, count=estimate_tokens)
+    return await summarize_or_extract(ExtractiveSummarizer(), text, room, "", deadline=5, count=estimate_tokens)
 
 
 def value(metta: Any, expression: str) -> Any:
@@ -188,15 +188,15 @@ def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
     ("expression", "told"),
     [
         ('(get-entity "nobody")', "there is no entity 'nobody'"),
-        ("(search-vector-index (1.0 2.0) 3)", "must be given what embed-query gave"),
-        ('(format-chunk "text" 3)', "must be given a piece and its document"),
+        ("(search-vector-index (1.0 2.0) 3)", "needs the result of embed-query"),
+        ('(format-chunk "text" 3)', "needs a chunk and its document"),
         ("(select-top-chunks)", "missing 2 required positional arguments"),
-        ('(select-top-chunks ("text") 1)', "a KnowledgeChunk must be given, got 'text'"),
-        ("(total-tokens &state)", "a ContextContent must be given, got DialogueSession"),
-        (f"(inject-context {ASKED} &state &entities 400)", "a KnowledgeBase must be given, got <"),
-        ("(build-system-prompt () 3 400)", "an AgentPersonality must be given, got 3"),
-        (f"(inject-context {ASKED} &state () 3)", "QueryTooLongError: the query takes"),
-        ('(truncate-system-prompt ("a" "b" "c" "d") 9)', "a system prompt has three parts at most"),
+        ('(select-top-chunks ("text") 1)', "expected a KnowledgeChunk, got 'text'"),
+        ("(total-tokens &state)", "expected a ContextContent, got DialogueSession"),
+        (f"(inject-context {ASKED} &state &entities 400)", "expected a KnowledgeBase, got <"),
+        ("(build-system-prompt () 3 400)", "expected an AgentPersonality, got 3"),
+        (f"(inject-context {ASKED} &state () 3)", "QueryTooLongError: the query alone takes"),
+        ('(truncate-system-prompt ("a" "b" "c" "d") 9)', "a system prompt has at most three parts"),
     ],
 )
 def test_what_goes_wrong_is_an_error_that_says_why(metta: Any, expression: str, told: str) -> None:
@@ -254,7 +254,7 @@ def test_a_budget_is_allocated(metta: Any, assembler: PromptAssembler) -> None:
 
 def test_a_history_is_formatted_step_by_step_as_it_is_at_once(metta: Any) -> None:
     history = wait_for(format_history(TURNS, 400, summed_up, estimate_tokens, HISTORY))
-    recent, older = format_turns(TURNS[-3:], HISTORY), wait_for(summed_up(prepared(TURNS[:-3]), 80))
+    recent, older = format_turns(TURNS[-3:], HISTORY), wait_for(summed_up(transcript(TURNS[:-3]), 80))
     metta.register_atom("&older", hyperon.ValueAtom(TURNS[:-3]))
     metta.register_atom("&recent", hyperon.ValueAtom(TURNS[-3:]))
 
@@ -271,7 +271,7 @@ def test_a_system_prompt_is_built_whole_or_from_its_parts(metta: Any) -> None:
     parts = '("You answer for the mill." (format-personality &expert) (format-preferences &wishes))'
 
     assert value(metta, "(format-personality &expert)") == prompt.personality
-    assert value(metta, "(format-preferences &wishes)") == prompt.wishes
+    assert value(metta, "(format-preferences &wishes)") == prompt.preferences_text
     assert value(metta, "(build-system-prompt &wishes &expert 400)") == prompt.text
     assert value(metta, "(build-system-prompt () () 400)") == "You answer for the mill."
     for tokens in (400, 40, 20, 6):

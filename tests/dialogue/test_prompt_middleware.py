@@ -23,7 +23,7 @@ from langgraph_scrum_master import (
     SessionBriefing,
 )
 from langgraph_scrum_master.dialogue import TurnRecords
-from langgraph_scrum_master.dialogue.chat import cost
+from langgraph_scrum_master.dialogue.chat import message_tokens
 from langgraph_scrum_master.testing import ScriptedChatModel
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
@@ -69,7 +69,7 @@ def test_an_agent_with_a_long_thread_answers_from_its_third_turn_within_its_toke
     end = asyncio.run(agent.ainvoke(given, THREAD)) if awaited else agent.invoke(given, THREAD)
 
     assert end["messages"][-1].text == "With 4711."
-    assert all(cost(prompt, estimate_tokens) <= 800 for prompt in clerk.prompts)
+    assert all(message_tokens(prompt, estimate_tokens) <= 800 for prompt in clerk.prompts)
     assert [message.type for message in clerk.prompts[-1]].count("system") == 1
     assert clerk.prompts[-1][0].text.startswith(f"Be brief.\n\n{ROLE}\n\n<injected_context>")
     assert [message.type for message in clerk.prompts[-1]][-3:] == ["human", "ai", "tool"]

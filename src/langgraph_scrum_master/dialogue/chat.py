@@ -1,4 +1,4 @@
-"""The messages that a chat model gets."""
+"""Renders a prompt as chat messages."""
 
 from __future__ import annotations
 
@@ -25,77 +25,77 @@ from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.trim import trim
 
 MESSAGE_TOKENS = 4
-"""What a message takes beside its text."""
+"""Overhead of a message on top of its text."""
 
-_CAPS = (1_000, 500, 250, 120, 60, 30, 10)
-"""Tokens to which the results of tools are cut, the most that do."""
+_TOOL_RESULT_LIMITS = (1_000, 500, 250, 120, 60, 30, 10)
+"""Token limits for tool results, tried in order until the messages fit."""
 
 _API_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""Names that every provider takes."""
+"""Names that every provider accepts."""
 
 
 def user_message(query: str) -> HumanMessage:
-    """The user's turn."""
+    """The user's turn as a message."""
     return HumanMessage(query)
 
 
-def messages_of(given: Sequence[object]) -> list[BaseMessage]:
-    """LangChain's messages, from any form that it takes."""
+def to_messages(given: Sequence[object]) -> list[BaseMessage]:
+    """Convert message-likes to LangChain messages."""
     return convert_to_messages(list(given))  # type: ignore[arg-type]
 
 
 def runnable(work: Callable[[Any, RunnableConfig], Awaitable[dict[str, Any]]]) -> Runnable[Any, dict[str, Any]]:
-    """The coroutine as something that a graph runs, whether it is awaited or not."""
+    """Wrap the coroutine function as a runnable with both `invoke` and `ainvoke`."""
 
-    async def awaited(state: Any, config: RunnableConfig) -> dict[str, Any]:
+    async def run_async(state: Any, config: RunnableConfig) -> dict[str, Any]:
         return await work(state, config)
 
-    def waited_for(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        return wait_for(awaited(state, config))
+    def run_sync(state: Any, config: RunnableConfig) -> dict[str, Any]:
+        return wait_for(run_async(state, config))
 
-    return RunnableLambda(waited_for, afunc=awaited, name="prompt_assembler")
+    return RunnableLambda(run_sync, afunc=run_async, name="prompt_assembler")
 
 
 def chat_messages(
-    content: ContextContent, asked: BaseMessage, after: Sequence[BaseMessage], in_system: bool
+    content: ContextContent, user_turn: BaseMessage, after: Sequence[BaseMessage], in_system: bool
 ) -> list[BaseMessage]:
-    """One system message, the turns, the user's turn and what came after it.
+    """One system message, the recent turns, the user's turn and the agent's steps after it.
 
-    What was found stands as data at the end of the system message, or before the user's turn.
+    Retrieved context is enclosed as data at the end of the system message, or before the user's turn.
     """
     data, system = chat_context(content), content.system.text
     if not in_system:
-        asked = _preceded(asked, data)
+        user_turn = _prepend_data(user_turn, data)
     top = "\n\n".join(part for part in (system, data if in_system else "") if part)
     turns = [_message(turn) for turn in chat_turns(content)]
-    return [*([SystemMessage(top)] if top else []), *turns, asked, *after]
+    return [*([SystemMessage(top)] if top else []), *turns, user_turn, *after]
 
 
-def cost(messages: Sequence[BaseMessage], count: TokenCounter) -> int:
-    """The tokens of the messages, with the calls in them."""
-    return sum(count(_shown(message)) + MESSAGE_TOKENS for message in messages)
+def message_tokens(messages: Sequence[BaseMessage], count: TokenCounter) -> int:
+    """Tokens of the messages, including their tool calls."""
+    return sum(count(_text_with_calls(message)) + MESSAGE_TOKENS for message in messages)
 
 
-def shortened_messages(messages: Sequence[BaseMessage], room: int, count: TokenCounter) -> list[BaseMessage]:
-    """The agent's steps since the user's turn in so many tokens: results of tools are cut, then the oldest steps go.
+def shorten_steps(messages: Sequence[BaseMessage], room: int, count: TokenCounter) -> list[BaseMessage]:
+    """Fit the agent's steps since the user's turn: tool results are cut first, then the oldest steps are dropped.
 
-    The last step stays, even if it takes more: without it the agent would take it again.
+    The last step is always shortened, even if it exceeds the room. Without it the agent would repeat it.
     """
-    if cost(messages, count) <= room:
+    if message_tokens(messages, count) <= room:
         return list(messages)
     steps = _steps(messages)
     while True:
-        for cap in _CAPS:
-            kept = [_cut(message, cap, count) for step in steps for message in step]
-            if cost(kept, count) <= room:
-                return kept
+        for limit in _TOOL_RESULT_LIMITS:
+            shortened = [_cut_tool_result(message, limit, count) for step in steps for message in step]
+            if message_tokens(shortened, count) <= room:
+                return shortened
         if len(steps) <= 1:
-            return kept
+            return shortened
         steps.pop(0)
 
 
 def _steps(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
-    """What belongs together: a call and the results that answer it."""
+    """Group each tool call with its results."""
     steps: list[list[BaseMessage]] = []
     for message in messages:
         if not steps or not isinstance(message, ToolMessage):
@@ -104,13 +104,13 @@ def _steps(messages: Sequence[BaseMessage]) -> list[list[BaseMessage]]:
     return steps
 
 
-def _cut(message: BaseMessage, cap: int, count: TokenCounter) -> BaseMessage:
-    if not isinstance(message, ToolMessage) or count(message.text) <= cap:
+def _cut_tool_result(message: BaseMessage, limit: int, count: TokenCounter) -> BaseMessage:
+    if not isinstance(message, ToolMessage) or count(message.text) <= limit:
         return message
-    return message.model_copy(update={"content": trim(message.text, lambda start: count(start) <= cap)})
+    return message.model_copy(update={"content": trim(message.text, lambda start: count(start) <= limit)})
 
 
-def _shown(message: BaseMessage) -> str:
+def _text_with_calls(message: BaseMessage) -> str:
     calls = message.tool_calls if isinstance(message, AIMessage) else []
     return f"{message.text}{json.dumps(json_shapes(calls)) if calls else ''}"
 
@@ -124,11 +124,11 @@ def _message(turn: FormattedTurn) -> BaseMessage:
     return kind(f"{turn.speaker}: {turn.content}")
 
 
-def _preceded(asked: BaseMessage, data: str) -> BaseMessage:
-    """The user's turn with the data before it, whether it is text or blocks."""
+def _prepend_data(user_turn: BaseMessage, data: str) -> BaseMessage:
+    """Insert the data before the user's content, which may be text or content blocks."""
     if not data:
-        return asked
-    content = asked.content
+        return user_turn
+    content = user_turn.content
     text = f"{data}\n\n"
     joined = text + content if isinstance(content, str) else [{"type": "text", "text": text}, *content]
-    return asked.model_copy(update={"content": joined})
+    return user_turn.model_copy(update={"content": joined})

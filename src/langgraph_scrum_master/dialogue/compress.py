@@ -1,4 +1,4 @@
-"""A dialogue's content in fewer tokens: section by section into its budget, or all of it, level by level."""
+"""Compresses the content of a dialogue prompt: each section to its budget, or all of it level by level."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
-BELOW: dict[CompressionLevel, float] = {"light": 0.2, "medium": 0.4, "heavy": 0.6}
-"""The level that serves where less than this share must go; beyond, only the essential is told."""
+MAX_REDUCTION: dict[CompressionLevel, float] = {"light": 0.2, "medium": 0.4, "heavy": 0.6}
+"""The share of tokens below which a level is enough. Above the last, the level is extreme."""
 
-MOST_ENTITIES = {"heavy": 3, "extreme": 1}
-MOST_CHUNKS = {"medium": 3, "heavy": 2, "extreme": 1}
+MAX_ENTITIES = {"heavy": 3, "extreme": 1}
+MAX_CHUNKS = {"medium": 3, "heavy": 2, "extreme": 1}
 
 
 def compression_level(reduction: float) -> CompressionLevel:
-    """The level for a share of the tokens that must go."""
-    return next((level for level, below in BELOW.items() if reduction < below), LEVELS[-1])
+    """The level for a reduction by a share of the tokens."""
+    return next((level for level, limit in MAX_REDUCTION.items() if reduction < limit), LEVELS[-1])
 
 
 async def handle_overflow(
     content: ContextContent, budget: Mapping[str, int], summarize: Summarize, count: TokenCounter
 ) -> ContextContent:
-    """The content with every section within its tokens."""
+    """Fit every section to its budget."""
     return replace(
         content,
         system=truncate_system(content.system, budget["system"], count),
@@ -46,7 +46,10 @@ async def handle_overflow(
 async def compress(
     content: ContextContent, target_tokens: int, summarize: Summarize, count: TokenCounter
 ) -> ContextContent:
-    """The content within so many tokens, at the level that should do or one above; an error if none does."""
+    """Compress the content to the target, starting at the level that should be enough.
+
+    Raises `CannotCompressError` if no level is enough.
+    """
     before = content.total_tokens(count)
     if before <= target_tokens:
         return content
@@ -57,16 +60,14 @@ async def compress(
             break
         content = await _step(content, level, summarize, count)
     if (least := content.total_tokens(count)) > target_tokens:
-        raise CannotCompressError(
-            f"{before} tokens cannot be compressed to {target_tokens!r}: {least} are left of them, give as many or more"
-        )
+        raise CannotCompressError(f"{before} tokens cannot be compressed to {target_tokens!r}: the minimum is {least}")
     return content
 
 
 async def compress_at_level(
     content: ContextContent, level: CompressionLevel, summarize: Summarize, count: TokenCounter
 ) -> ContextContent:
-    """The content at a level: what the lighter ones leave out is left out as well, so it never has more tokens."""
+    """Apply a level and all lighter ones, so a heavier level never has more tokens."""
     for each in LEVELS[: LEVELS.index(level) + 1]:
         content = await _step(content, each, summarize, count)
     return content
@@ -82,10 +83,10 @@ async def _step(
     shorter = replace(
         content,
         history=await shorten_history(content.history, level, summarize, count),
-        entities=tuple(_by_relevance(entities)[: MOST_ENTITIES.get(level)]),
-        rag_chunks=top_chunks(chunks, MOST_CHUNKS.get(level)),
+        entities=tuple(_by_relevance(entities)[: MAX_ENTITIES.get(level)]),
+        rag_chunks=top_chunks(chunks, MAX_CHUNKS.get(level)),
     )
-    # Side by side, texts may have other tokens than each by itself.
+    # Token counts of joined texts may differ from the sum of their counts.
     before, after = content.tokens(count), shorter.tokens(count)
     if after["entities"] > before["entities"]:
         shorter = replace(shorter, entities=content.entities)
@@ -95,7 +96,7 @@ async def _step(
 
 
 def truncate_system(prompt: SystemPrompt, max_tokens: int, count: TokenCounter) -> SystemPrompt:
-    """The prompt within so many tokens: preferences go first, the last of them foremost, then the personality."""
+    """Cut the prompt to fit: preferences from the last on, then the personality, then the end of the instructions."""
     while prompt.preferences and count(prompt.text) > max_tokens:
         prompt = replace(prompt, preferences=prompt.preferences[:-1])
     if prompt.instructions and count(prompt.text) > max_tokens:
@@ -108,32 +109,32 @@ def truncate_system(prompt: SystemPrompt, max_tokens: int, count: TokenCounter) 
 def prioritize_entities(
     entities: Sequence[EntityContext], max_tokens: int, count: TokenCounter
 ) -> tuple[EntityContext, ...]:
-    """As many of the most relevant as fit, in their shorter form where the longer one does not."""
-    kept: tuple[EntityContext, ...] = ()
+    """Select as many of the most relevant entities as fit, in compressed form where the full one does not fit."""
+    selected: tuple[EntityContext, ...] = ()
     for entity in _by_relevance(entities):
         for form in (entity, *reduce_entities([entity], count)):
-            if count(ContextContent(entities=(*kept, form)).texts["entities"]) <= max_tokens:
-                kept = (*kept, form)
+            if count(ContextContent(entities=(*selected, form)).texts["entities"]) <= max_tokens:
+                selected = (*selected, form)
                 break
-    return kept
+    return selected
 
 
 def select_chunks(chunks: Sequence[KnowledgeChunk], max_tokens: int, count: TokenCounter) -> tuple[KnowledgeChunk, ...]:
-    """As many as fit, the best first, as they come: a reranker's order is not the relevance's."""
-    kept: tuple[KnowledgeChunk, ...] = ()
+    """Select as many chunks as fit in the given order, which may be a reranker's and not that of the relevance."""
+    selected: tuple[KnowledgeChunk, ...] = ()
     for chunk in chunks:
-        if count(ContextContent(rag_chunks=(*kept, chunk)).texts["rag"]) <= max_tokens:
-            kept = (*kept, chunk)
-    return kept
+        if count(ContextContent(rag_chunks=(*selected, chunk)).texts["rag"]) <= max_tokens:
+            selected = (*selected, chunk)
+    return selected
 
 
 def top_chunks(chunks: Sequence[KnowledgeChunk], limit: int | None) -> tuple[KnowledgeChunk, ...]:
-    """The best so many, or all."""
+    """The first `limit` chunks, or all."""
     return tuple(chunks if limit is None else chunks[: max(0, limit)])
 
 
 def reduce_entities(entities: Sequence[EntityContext], count: TokenCounter) -> list[EntityContext]:
-    """The entities in their shorter form, where there is one that has fewer tokens."""
+    """Use the compressed form of each entity where that saves tokens."""
     return [
         replace(entity, formatted=entity.compressed)
         if entity.compressed and count(entity.compressed) < count(entity.formatted)
@@ -143,14 +144,14 @@ def reduce_entities(entities: Sequence[EntityContext], count: TokenCounter) -> l
 
 
 def _distinct(chunks: Sequence[KnowledgeChunk]) -> list[KnowledgeChunk]:
-    """The pieces without those that say what a better one says."""
-    shelf, known = SaidTexts(), set[str]()
-    kept: list[KnowledgeChunk] = []
+    """Remove chunks that duplicate a better one."""
+    texts, ids = SaidTexts(), set[str]()
+    selected: list[KnowledgeChunk] = []
     for chunk in chunks:
-        if chunk.chunk_id not in known and shelf.add(chunk.content):
-            kept.append(chunk)
-            known.add(chunk.chunk_id)
-    return kept
+        if chunk.chunk_id not in ids and texts.add(chunk.content):
+            selected.append(chunk)
+            ids.add(chunk.chunk_id)
+    return selected
 
 
 def _by_relevance(entities: Sequence[EntityContext]) -> list[EntityContext]:

@@ -1,4 +1,4 @@
-"""What a dialogue's prompt is made of: turns, entities, pieces of documents, instructions, and all of it together."""
+"""The parts of a dialogue prompt: turns, entities, document chunks and the system prompt."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.config import TokenBudget
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
-"""What a speaker is to a chat model."""
+"""The role of a message in a chat model's API."""
 
 CompressionLevel: TypeAlias = Literal["light", "medium", "heavy", "extreme"]
-"""How much is left out: what is redundant, older turns, all but the last turn, all but the essential."""
+"""Light removes redundancy, medium half of the recent turns, heavy all but the last; extreme also trims that one."""
 
 Personality: TypeAlias = Literal["helpful", "expert", "conversational", "custom"]
 Style: TypeAlias = Literal["formal", "professional", "casual", "friendly"]
@@ -27,20 +27,20 @@ Verbosity: TypeAlias = Literal["concise", "moderate", "detailed"]
 TechnicalLevel: TypeAlias = Literal["beginner", "intermediate", "expert"]
 
 _LABELS = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
-_WISHES = "User preferences:"
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)")
+_PREFERENCES_HEADING = "User preferences:"
+_ISO_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ](\d\d:\d\d)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedEntity(Plain):
-    """An entity that a text names."""
+    """An entity mentioned in a text."""
 
     entity_id: str
     canonical_name: str
     confidence: float
-    """1 if the text has its name, less for an alias, and less still for a near-miss."""
+    """1 for the canonical name, less for an alias, and less still for a near-miss."""
     mention: str = ""
-    """The words of the text."""
+    """The mention as written in the text."""
 
     def __post_init__(self) -> None:
         clamp(self, "confidence", 0.0, 1.0)
@@ -48,7 +48,7 @@ class ResolvedEntity(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityRelationship(Plain):
-    """How an entity is related to another."""
+    """A relationship to another entity."""
 
     relation: str
     target_id: str
@@ -57,7 +57,7 @@ class EntityRelationship(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityContext(Plain):
-    """What a prompt says about an entity."""
+    """An entity as rendered in a prompt."""
 
     entity_id: str
     name: str
@@ -68,7 +68,7 @@ class EntityContext(Plain):
     relevance: float
     formatted: str
     compressed: str
-    """The same in one line."""
+    """`formatted` shortened to one line."""
 
     def __post_init__(self) -> None:
         freeze(self, "relationships")
@@ -78,7 +78,7 @@ class EntityContext(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeChunk(Plain):
-    """A piece of a document that serves a query."""
+    """A chunk of a document that is relevant to a query."""
 
     chunk_id: str
     doc_id: str
@@ -95,72 +95,72 @@ class KnowledgeChunk(Plain):
 
 
 class RetrievedChunks(list[KnowledgeChunk]):
-    """Pieces that serve a query, best first, and how they were chosen."""
+    """Chunks relevant to a query, best first, and how they were selected."""
 
     def __init__(self, chunks: Iterable[KnowledgeChunk] = (), *, looked_at: int | None = None, reranked: bool = False):
         super().__init__(chunks)
         self.looked_at = len(self) if looked_at is None else looked_at
-        """How many pieces they were chosen from."""
+        """The number of candidates they were selected from."""
         self.reranked = reranked
-        """Whether a reranker had its say."""
+        """Whether a reranker ordered them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueTurn(Plain):
-    """What somebody said."""
+    """One turn of a dialogue."""
 
     turn_id: str
     speaker: str
     """`user`, `assistant`, `system`, `tool`, or a name."""
     text: str
     corrected_text: str = ""
-    """Told instead of the text, where there is one."""
+    """Replaces `text` in the prompt if it is not empty."""
     timestamp: str = ""
     """ISO 8601."""
     speech_act: str = ""
-    """Such as "asks for help": told to whoever summarises the turn."""
+    """Such as "asks for help". Passed to the summarizer with the turn."""
     role: Role | str = ""
-    """By the speaker if there is none; somebody with a name is taken for a user."""
+    """Derived from the speaker by default; a named speaker is a user."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", self.role or (self.speaker if self.speaker in _LABELS else "user"))
         one_of("role", self.role, Role)
 
     @property
-    def said(self) -> str:
-        """What counts as said."""
+    def effective_text(self) -> str:
+        """The corrected text if there is one, otherwise the text."""
         return self.corrected_text or self.text
 
     @property
     def label(self) -> str:
-        """What the speaker is called."""
+        """The speaker's display name."""
         return _LABELS.get(self.speaker, self.speaker)
 
     @property
     def hour(self) -> str:
-        """Such as "14:05", as the timestamp has it."""
-        found = _CLOCK.match(self.timestamp)
-        return found[1] if found else ""
+        """The time of day in the timestamp, such as "14:05"."""
+        match = _ISO_TIME.match(self.timestamp)
+        return match[1] if match else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialogueSession:
-    """A dialogue up to now: its turns, without the one that is being answered."""
+    """A dialogue so far, without the turn that is being answered."""
 
     id: str
     turns: tuple[DialogueTurn, ...] = ()
     instructions: str = ""
-    """What the host tells the model itself, in addition to the assembler's own instructions."""
+    """The application's instructions to the model, added to those of the assembler."""
 
     def __post_init__(self) -> None:
         if not text_of(self.id):
-            raise ConfigError(f"the id of a session must be a non-empty text, got {self.id!r}")
+            raise ConfigError(f"the id of a session must be a non-empty string, got {self.id!r}")
         freeze(self, "turns")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormattedTurn(Plain):
-    """A turn as it is told."""
+    """A turn as rendered in a prompt."""
 
     turn_id: str
     speaker: str
@@ -168,43 +168,43 @@ class FormattedTurn(Plain):
     formatted: str
     role: Role | str = "user"
 
-    def saying(self, content: str) -> FormattedTurn:
-        """The turn with other words."""
+    def with_content(self, content: str) -> FormattedTurn:
+        """The turn with its content replaced."""
         return replace(self, content=content, formatted=self.formatted.removesuffix(self.content) + content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormattedHistory(Plain):
-    """A dialogue as it is told: what older turns came to, and the newest word for word."""
+    """A dialogue as rendered in a prompt: a summary of the older turns, and the recent turns verbatim."""
 
     summary: str = ""
     recent_turns: tuple[FormattedTurn, ...] = ()
     turns: tuple[DialogueTurn, ...] = field(default=(), repr=False)
-    """All of them: what it can be made again from in fewer tokens."""
+    """All turns, so that the history can be rendered again in fewer tokens."""
     level: CompressionLevel | str = ""
-    """How much it was compressed, if it was."""
+    """The compression level; empty if the history was not compressed."""
     brief: bool = False
-    """Told with the shortest headings."""
+    """Whether headings are shortened or left out."""
 
     def __post_init__(self) -> None:
         freeze(self, "recent_turns", "turns")
 
     @property
-    def summed_up(self) -> str:
-        """The summary as it is told; empty if there is none."""
+    def summary_line(self) -> str:
+        """The summary as rendered; empty if there is none."""
         return f"[{'Summary' if self.brief else 'Conversation summary'}: {self.summary}]" if self.summary else ""
 
     @property
     def text(self) -> str:
-        """All of it; empty if nothing was said."""
+        """The summary and the recent turns; empty if there are neither."""
         heading = ["Recent conversation:"] if self.recent_turns and not self.brief else []
         lines = [*heading, *(turn.formatted for turn in self.recent_turns)]
-        return "\n".join([*([self.summed_up, ""] if self.summary else []), *lines])
+        return "\n".join([*([self.summary_line, ""] if self.summary else []), *lines])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPersonality(Plain):
-    """Who the model is to be: helpful, expert in a domain, conversational, or as a description says."""
+    """The persona of the model: helpful, expert in a domain, conversational, or a custom description."""
 
     kind: Personality | str = "helpful"
     domain: str = ""
@@ -219,7 +219,7 @@ class AgentPersonality(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormattingPreferences(Plain):
-    """How answers are to look."""
+    """How answers should be formatted."""
 
     use_bullets: bool = False
     use_numbered_lists: bool = False
@@ -242,13 +242,13 @@ class UserPreferences(Plain):
         one_of("verbosity", self.verbosity, Verbosity)
         one_of("technical_level", self.technical_level, TechnicalLevel)
         if text_of(self.custom_instructions):
-            raise ConfigError(f"custom_instructions must be a sequence of texts, got {self.custom_instructions!r}")
+            raise ConfigError(f"custom_instructions must be a sequence of strings, got {self.custom_instructions!r}")
         freeze(self, "custom_instructions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemPrompt(Plain):
-    """What the model is told to be and do, in parts."""
+    """The parts of a system prompt."""
 
     instructions: str = ""
     personality: str = ""
@@ -259,27 +259,27 @@ class SystemPrompt(Plain):
 
     @classmethod
     def of(cls, parts: Sequence[str]) -> SystemPrompt:
-        """The prompt of these parts: instructions, personality and, as `wishes` tells them, preferences."""
-        instructions, personality, wishes, *more = [*parts, "", "", ""]
+        """Build a prompt from instructions, personality and rendered preferences (see `preferences_text`)."""
+        instructions, personality, preferences_text, *more = [*parts, "", "", ""]
         if any(more):
-            raise ConfigError(f"a system prompt has three parts at most, got {parts!r:.200}")
-        preferences = tuple(line for line in wishes.split("\n") if line and line != _WISHES)
+            raise ConfigError(f"a system prompt has at most three parts, got {parts!r:.200}")
+        preferences = tuple(line for line in preferences_text.split("\n") if line and line != _PREFERENCES_HEADING)
         return cls(instructions=instructions, personality=personality, preferences=preferences)
 
     @property
-    def wishes(self) -> str:
-        """The preferences as they are told; empty if there are none."""
-        return "\n".join([_WISHES, *self.preferences]) if self.preferences else ""
+    def preferences_text(self) -> str:
+        """The preferences as rendered; empty if there are none."""
+        return "\n".join([_PREFERENCES_HEADING, *self.preferences]) if self.preferences else ""
 
     @property
     def text(self) -> str:
-        """All parts that there are."""
-        return "\n\n".join(part for part in (self.instructions, self.personality, self.wishes) if part)
+        """All non-empty parts."""
+        return "\n\n".join(part for part in (self.instructions, self.personality, self.preferences_text) if part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextContent(Plain):
-    """All that a prompt tells beside the user's own turn."""
+    """Everything in a prompt except the user's turn."""
 
     system: SystemPrompt = field(default_factory=SystemPrompt)
     history: FormattedHistory = field(default_factory=FormattedHistory)
@@ -311,30 +311,30 @@ class ContextContent(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectedContext:
-    """What a turn of a dialogue was given, and what it was chosen from."""
+    """The context of one dialogue turn, and how it was selected."""
 
     session_id: str
     turn_id: str
     query: str
     content: ContextContent
     text: str
-    """The prompt as one text, with [SYSTEM], [CONTEXT], [KNOWLEDGE] and [USER]."""
+    """The prompt as a single text with the parts [SYSTEM], [CONTEXT], [KNOWLEDGE] and [USER]."""
     token_count: int
-    """Of the prompt as text or as messages, whichever has more."""
+    """Tokens of the prompt as text or as messages, whichever is more."""
     max_tokens: int
     budget: TokenBudget
-    """By section; what entities and knowledge did not need is shared among the others."""
+    """Tokens per section, after tokens unused by entities and knowledge were redistributed."""
     tokens: Mapping[str, int] = field(default_factory=dict)
-    """What each section takes."""
+    """Tokens used per section."""
     strategy: str = ""
     resolved: tuple[ResolvedEntity, ...] = ()
     chunks_retrieved: int = 0
-    """How many pieces of documents the chosen ones were chosen from."""
+    """The number of candidate chunks."""
     reranking_used: bool = False
-    """Whether a reranker had its say: not if it failed or was late."""
+    """Whether a reranker ordered the chunks. False if it failed or timed out."""
     personality: str = ""
-    """Its kind."""
+    """The kind of the personality."""
     failures: tuple[SourceFailure, ...] = ()
-    """What could not be asked."""
+    """Sources that failed or timed out."""
     at: str = ""
-    """When, by the assembler's clock."""
+    """The time of assembly in ISO 8601, from the assembler's clock."""

@@ -1,4 +1,4 @@
-"""The record of a dialogue's turn: what it was given, by paths such as `/context/{session}/{turn}/budget/total`."""
+"""The record of a dialogue turn's prompt, addressed by paths such as `/context/{session}/{turn}/budget/total`."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ from langgraph_scrum_master.protocols import TokenCounter
 ROOT = "context"
 
 TurnRecord: TypeAlias = dict[str, dict[str, Any]]
-"""By section."""
+"""Fields by section."""
 
 RECORD_SECTIONS = ("budget", "history", "entities", "rag", "system", "assembled", "turn")
-"""What a record has; the last says when it was made."""
+"""The sections of a record. `turn` holds the time of assembly."""
 
 
-def turn_record(given: InjectedContext, count: TokenCounter) -> TurnRecord:
-    """What is kept of a turn."""
+def turn_record(prompt: InjectedContext, count: TokenCounter) -> TurnRecord:
+    """The record of an assembled prompt."""
     return {
-        "budget": {"total": given.max_tokens, **given.budget, "strategy": given.strategy},
-        "history": _history(given, count),
-        "entities": _entities(given, count),
-        "rag": _rag(given, count),
+        "budget": {"total": prompt.max_tokens, **prompt.budget, "strategy": prompt.strategy},
+        "history": _history(prompt, count),
+        "entities": _entities(prompt, count),
+        "rag": _rag(prompt, count),
         "system": {
-            "base_instructions": given.content.system.instructions,
-            "personality": given.personality,
-            "user_preferences": given.content.system.wishes,
-            "total_tokens": given.tokens["system"],
+            "base_instructions": prompt.content.system.instructions,
+            "personality": prompt.personality,
+            "user_preferences": prompt.content.system.preferences_text,
+            "total_tokens": prompt.tokens["system"],
         },
         "assembled": {
-            "full_prompt": given.text,
-            "total_tokens": given.token_count,
-            "under_budget": given.token_count <= given.max_tokens,
+            "full_prompt": prompt.text,
+            "total_tokens": prompt.token_count,
+            "under_budget": prompt.token_count <= prompt.max_tokens,
         },
-        "turn": {"at": given.at},
+        "turn": {"at": prompt.at},
     }
 
 
-def _history(given: InjectedContext, count: TokenCounter) -> dict[str, Any]:
-    history = given.content.history
+def _history(prompt: InjectedContext, count: TokenCounter) -> dict[str, Any]:
+    history = prompt.content.history
     turns = (
         {"turn_id": turn.turn_id, "speaker": turn.speaker, "content": turn.content, "tokens": count(turn.formatted)}
         for turn in history.recent_turns
     )
     return {
         "summary": history.summary,
-        "summary_tokens": count(history.summed_up) if history.summary else 0,
+        "summary_tokens": count(history.summary_line) if history.summary else 0,
         "verbatim_count": len(history.recent_turns),
-        "total_tokens": given.tokens["history"],
+        "total_tokens": prompt.tokens["history"],
         "compressed": bool(history.level),
         "compression_level": history.level,
         "turns": _numbered(turns),
     }
 
 
-def _entities(given: InjectedContext, count: TokenCounter) -> dict[str, Any]:
-    told = (
+def _entities(prompt: InjectedContext, count: TokenCounter) -> dict[str, Any]:
+    entities = (
         {
             "entity_id": entity.entity_id,
             "name": entity.name,
@@ -66,13 +66,13 @@ def _entities(given: InjectedContext, count: TokenCounter) -> dict[str, Any]:
             "tokens": count(entity.formatted),
             "attributes": dict(entity.attributes),
         }
-        for entity in given.content.entities
+        for entity in prompt.content.entities
     )
-    counts = {"count": len(given.content.entities), "total_tokens": given.tokens["entities"]}
-    return counts | _numbered(told)
+    counts = {"count": len(prompt.content.entities), "total_tokens": prompt.tokens["entities"]}
+    return counts | _numbered(entities)
 
 
-def _rag(given: InjectedContext, count: TokenCounter) -> dict[str, Any]:
+def _rag(prompt: InjectedContext, count: TokenCounter) -> dict[str, Any]:
     chunks = (
         {
             "chunk_id": chunk.chunk_id,
@@ -80,14 +80,14 @@ def _rag(given: InjectedContext, count: TokenCounter) -> dict[str, Any]:
             "relevance": chunk.relevance,
             "tokens": count(chunk.formatted),
         }
-        for chunk in given.content.rag_chunks
+        for chunk in prompt.content.rag_chunks
     )
     return {
-        "query_used": given.query,
-        "chunks_retrieved": given.chunks_retrieved,
-        "chunks_selected": len(given.content.rag_chunks),
-        "reranking_used": given.reranking_used,
-        "total_tokens": given.tokens["rag"],
+        "query_used": prompt.query,
+        "chunks_retrieved": prompt.chunks_retrieved,
+        "chunks_selected": len(prompt.content.rag_chunks),
+        "reranking_used": prompt.reranking_used,
+        "total_tokens": prompt.tokens["rag"],
         "chunks": _numbered(chunks),
     }
 
@@ -97,7 +97,7 @@ def _numbered(items: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 def paths(session_id: str, turn_id: str, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record as one value per path."""
+    """The record flattened to one value per path."""
     return dict(_leaves(f"/{ROOT}/{session_id}/{turn_id}", record))
 
 

@@ -1,4 +1,4 @@
-"""Messages → a dialogue's turns."""
+"""Reads dialogue sessions and turns from messages."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.messages import BRIEFING, SYNTHETIC, UNNAMED, read_turn
 from langgraph_scrum_master.model import Turn, TurnKind, iso
 
-UNKNOWN = "default"
-"""The session of messages that come without one."""
+DEFAULT_SESSION = "default"
+"""The id of a session that has none."""
 
-KEPT = frozenset(("summarization", BRIEFING))
-"""Marks of messages that are told though nobody said them: LangChain's for turns that it summed up, and a briefing."""
+_SYNTHETIC_TURNS = frozenset(("summarization", BRIEFING))
+"""Synthetic messages that count as turns: LangChain's summaries of earlier turns, and briefings."""
 
 _ROLES: dict[TurnKind, Role] = {"human": "user", "agent": "assistant", "tool": "tool", "system": "system"}
 
 
-def read_session(given: object, session_id: str = UNKNOWN) -> DialogueSession:
-    """The session that is given, as one, as anything with `id` and `turns`, or as plain messages.
+def read_session(given: object, session_id: str = DEFAULT_SESSION) -> DialogueSession:
+    """Read a `DialogueSession`, any object with `id` and `turns`, or plain messages.
 
-    System messages at its start are the host's instructions, and no turns.
+    System messages at the start are the application's instructions, not turns.
     """
     if isinstance(given, DialogueSession):
         return given
@@ -39,30 +39,30 @@ def read_session(given: object, session_id: str = UNKNOWN) -> DialogueSession:
 
 
 def read_dialogue(messages: object) -> list[DialogueTurn]:
-    """The turns in messages of any framework, oldest first; what says nothing or is no message is passed over."""
-    found = (_dialogue_turn(message) for message in items_of(messages))
-    return [turn for turn in found if turn is not None and turn.said.strip()]
+    """Read turns from messages of any framework, oldest first. Empty messages and other objects are skipped."""
+    turns = (_dialogue_turn(message) for message in items_of(messages))
+    return [turn for turn in turns if turn is not None and turn.effective_text.strip()]
 
 
-def divided(messages: Sequence[object]) -> tuple[list[object], object | None, list[object]]:
-    """What was said before the last message that a person wrote, that message if there is one, and what came since.
+def split_at_user_turn(messages: Sequence[object]) -> tuple[list[object], object | None, list[object]]:
+    """Split the messages into those before the last human message, that message if any, and those after it.
 
-    A briefing counts as said before, wherever it stands.
+    Briefings go with the messages before it, wherever they are.
     """
-    places = range(len(messages) - 1, -1, -1)
-    place = next((i for i in places if (turn := read_turn(messages[i], 0)) and turn.kind == "human"), None)
-    if place is None:
+    backwards = range(len(messages) - 1, -1, -1)
+    last = next((i for i in backwards if (turn := read_turn(messages[i], 0)) and turn.kind == "human"), None)
+    if last is None:
         return list(messages), None, []
-    since = messages[place + 1 :]
+    since = messages[last + 1 :]
     briefings = [message for message in since if _mark(message) == BRIEFING]
     others = [message for message in since if _mark(message) != BRIEFING]
-    return [*messages[:place], *briefings], messages[place], others
+    return [*messages[:last], *briefings], messages[last], others
 
 
 def thread_of(config: Mapping[str, Any]) -> str:
-    """The session of a run: its thread."""
+    """The thread id of a run, used as its session id."""
     thread = dict_of(config.get("configurable")).get("thread_id")
-    return str(thread) if thread else UNKNOWN
+    return str(thread) if thread else DEFAULT_SESSION
 
 
 def _mark(message: object) -> str:
@@ -83,9 +83,9 @@ def _opening(messages: Sequence[object]) -> list[Turn]:
 def _dialogue_turn(message: object) -> DialogueTurn | None:
     if isinstance(message, DialogueTurn):
         return message
-    # As if at the first place: there, a person with a name is not taken for an agent.
+    # Index 0, because there a named person is not taken for an agent.
     turn = read_turn(message, 0, synthetic=True)
-    if turn is None or (SYNTHETIC in turn.marks and text_of(turn.marks[SYNTHETIC]) not in KEPT):
+    if turn is None or (SYNTHETIC in turn.marks and text_of(turn.marks[SYNTHETIC]) not in _SYNTHETIC_TURNS):
         return None
     role: Role = "system" if SYNTHETIC in turn.marks else _ROLES[turn.kind]
     unnamed = role == "system" or turn.agent in (UNNAMED, "user", turn.kind)
@@ -98,6 +98,6 @@ def _dialogue_turn(message: object) -> DialogueTurn | None:
         corrected_text=text_of(turn.marks.get("corrected_text")),
         timestamp=iso(turn.time) if turn.time is not None else "",
         speech_act=text_of(turn.marks.get("speech_act")),
-        # A call without a word is nothing that was said.
+        # A tool call without text is not a spoken turn.
         role=role if spoken else "tool",
     )

@@ -1,4 +1,4 @@
-"""The system prompt: instructions, who the model is to be, and how the user wants to be answered."""
+"""The system prompt: instructions, personality and user preferences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FORMATTING = {
 def system_prompt(
     instructions: str, personality: AgentPersonality | None = None, preferences: UserPreferences | None = None
 ) -> SystemPrompt:
-    """The parts of a system prompt, said in words."""
+    """Render personality and preferences as sentences."""
     return SystemPrompt(
         instructions=instructions,
         personality=format_personality(personality) if personality else "",
@@ -46,17 +46,17 @@ def system_prompt(
 
 
 def format_personality(personality: AgentPersonality) -> str:
-    """Who the model is to be."""
-    said = {"domain": personality.domain, "description": personality.description}
-    return _PERSONALITY[personality.kind].format(**said)
+    """Describe the personality in a sentence."""
+    template = _PERSONALITY[personality.kind]
+    return template.format(domain=personality.domain, description=personality.description)
 
 
 def format_preferences(preferences: UserPreferences) -> tuple[str, ...]:
-    """How the user wants to be answered, one sentence each."""
+    """Describe each preference in a sentence."""
     return (
         _STYLE[preferences.style],
         _VERBOSITY[preferences.verbosity],
         _TECHNICAL_LEVEL[preferences.technical_level],
-        *(said for name, said in _FORMATTING.items() if getattr(preferences.formatting, name)),
+        *(sentence for name, sentence in _FORMATTING.items() if getattr(preferences.formatting, name)),
         *preferences.custom_instructions,
     )

@@ -1,4 +1,4 @@
-"""Records of a dialogue's turns in any LangGraph store."""
+"""Stores turn records in a LangGraph store."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from langgraph_scrum_master.errors import StoreError
 
 T = TypeVar("T")
 
-_PAGE = 1_000
-"""Namespaces that are asked for at once."""
+_PAGE_SIZE = 1_000
+"""Namespaces per request."""
 
 
 class TurnRecords:
-    """What each turn of each dialogue was given.
+    """Records of the context that each dialogue turn received, in any LangGraph store.
 
-    A turn's sections lie under `("context", session, turn)`, below the namespace if there is one. Calls may block.
+    A turn's sections are stored under `("context", session, turn)`, prefixed with the namespace if there is one. Calls
+    may block.
     """
 
     def __init__(self, store: BaseStore, *, namespace: str = "") -> None:
@@ -32,54 +33,54 @@ class TurnRecords:
         return f"TurnRecords({type(self._store).__name__}, {'/'.join(self._root)!r})"
 
     def keep(self, session_id: str, turn_id: str, record: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep a turn's record; one that is there already is replaced."""
+        """Store a turn's record, replacing any previous one."""
         labels = self._labels(session_id, turn_id)
-        # Nobody looks for records by meaning: they are not to be embedded.
-        puts = [PutOp(labels, name, storable(json_shapes(said)), index=False) for name, said in record.items()]
-        self._called(self._store.batch, puts)
+        # Records are never searched by similarity, so they need no embeddings.
+        puts = [PutOp(labels, name, storable(json_shapes(fields)), index=False) for name, fields in record.items()]
+        self._call(self._store.batch, puts)
 
     def sessions(self) -> list[str]:
         """The sessions that have records."""
-        return self._below()
+        return self._children()
 
     def turns(self, session_id: str) -> list[str]:
         """The turns of a session that have records, oldest first."""
-        names = self._below(session_id)
-        made = self._called(self._store.batch, [GetOp(self._labels(session_id, name), "turn") for name in names])
-        at = {name: text_of(_value(item).get("at")) for name, item in zip(names, made, strict=True)}
+        names = self._children(session_id)
+        items = self._call(self._store.batch, [GetOp(self._labels(session_id, name), "turn") for name in names])
+        at = {name: text_of(_value(item).get("at")) for name, item in zip(names, items, strict=True)}
         return sorted(names, key=lambda name: (at[name], name))
 
     def read(self, session_id: str, turn_id: str) -> TurnRecord:
-        """A turn's record; empty if there is none."""
+        """A turn's record. Empty if there is none."""
         labels = self._labels(session_id, turn_id)
-        found = self._called(self._store.batch, [GetOp(labels, name) for name in RECORD_SECTIONS])
-        return {name: said for name, item in zip(RECORD_SECTIONS, found, strict=True) if (said := _value(item))}
+        items = self._call(self._store.batch, [GetOp(labels, name) for name in RECORD_SECTIONS])
+        return {name: fields for name, item in zip(RECORD_SECTIONS, items, strict=True) if (fields := _value(item))}
 
     def paths(self, session_id: str, turn_id: str) -> dict[str, Any]:
         """A turn's record by path, such as `/context/{session}/{turn}/budget/total`."""
         return paths(session_id, turn_id, self.read(session_id, turn_id))
 
-    def _below(self, *parts: str) -> list[str]:
-        """The names that come next below these."""
+    def _children(self, *parts: str) -> list[str]:
+        """The names one level below the given ones."""
         labels = self._labels(*parts)
         depth = len(labels)
 
         def page(offset: int) -> list[tuple[str, ...]]:
-            return self._store.list_namespaces(prefix=labels, max_depth=depth + 1, limit=_PAGE, offset=offset)
+            return self._store.list_namespaces(prefix=labels, max_depth=depth + 1, limit=_PAGE_SIZE, offset=offset)
 
-        found: list[tuple[str, ...]] = []
-        while more := self._called(page, len(found)):
-            found += more
-        # A store may take a prefix for the start of a text, and answer with what lies beside it.
-        return sorted({from_label(each[depth]) for each in found if each[:depth] == labels and len(each) > depth})
+        namespaces: list[tuple[str, ...]] = []
+        while more := self._call(page, len(namespaces)):
+            namespaces += more
+        # Some stores match the prefix as a string and return siblings as well.
+        return sorted({from_label(each[depth]) for each in namespaces if each[:depth] == labels and len(each) > depth})
 
     def _labels(self, *parts: str) -> tuple[str, ...]:
         return (*self._root, *map(as_label, parts))
 
-    def _called(self, call: Callable[..., T], *args: Any) -> T:
+    def _call(self, method: Callable[..., T], *args: Any) -> T:
         try:
-            return call(*args)
-        # Whatever a store's database raises.
+            return method(*args)
+        # The store's database may raise anything.
         except Exception as error:
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 

@@ -1,9 +1,9 @@
-"""The predicates of dialogue prompts, for MeTTa.
+"""MeTTa predicates for dialogue prompts.
 
-How values pass: texts, numbers and truth values are MeTTa's own; a list or a pair is an expression of its items, and
-nothing an empty one; a symbol comes in as its name; anything else is the Python object, grounded, which MeTTa's own
-`py-atom` makes and `py-dot` reads. A dialogue is `((user "Hello!") (assistant "Hello."))`, or any session, grounded.
-What fails is an `Error` that says why.
+Strings, numbers and booleans are MeTTa values. Lists and tuples are expressions, and None is the empty expression.
+Symbols are passed as their names. Anything else is a grounded Python object, created with `py-atom` and read with
+`py-dot`. A dialogue is `((user "Hello!") (assistant "Hello."))` or a grounded session. A failure returns an `Error`
+expression with the reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def register_predicates(
     clock: Clock = time.time,
     count_tokens: TokenCounter = estimate_tokens,
 ) -> None:
-    """Let MeTTa call the predicates for these entities, which are `&entities`, and this knowledge, `&knowledge`.
+    """Register the predicates in MeTTa, and the entities and knowledge as `&entities` and `&knowledge`.
 
     The other options are those of `PromptAssembler`.
     """

@@ -1,4 +1,4 @@
-"""What can be asked about entities."""
+"""MeTTa predicates for entities."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from langgraph_scrum_master.protocols import TokenCounter
 
 
 def entity_predicates(registry: EntityRegistry, count: TokenCounter) -> Predicates:
-    """The predicates for these entities, where a dialogue's state has none of its own."""
+    """The predicates for the registry. A registry in the dialogue's state takes precedence."""
 
-    def known(entity_id: str) -> Entity:
+    def get_entity(entity_id: str) -> Entity:
         if (entity := registry.get(entity_id)) is None:
             raise NotFoundError(f"there is no entity {entity_id!r}")
         return entity
@@ -34,7 +34,7 @@ def entity_predicates(registry: EntityRegistry, count: TokenCounter) -> Predicat
 
     return {
         "resolve-entities": registry.resolve,
-        "get-entity": known,
+        "get-entity": get_entity,
         "format-entity-context": contexts,
         "select-entity-attributes": select_attributes,
         "get-entity-relationships": related,

@@ -1,4 +1,4 @@
-"""What can be asked about documents."""
+"""MeTTa predicates for documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langgraph_scrum_master.protocols import TokenCounter
 
 
 class EmbeddedQuery(list[float]):
-    """A query's vector, with its words, which count for the order too."""
+    """A query's embedding with its text, which the search also needs."""
 
     def __init__(self, text: str, vector: Sequence[float]) -> None:
         super().__init__(vector)
@@ -26,14 +26,14 @@ class EmbeddedQuery(list[float]):
 
 
 def knowledge_predicates(base: KnowledgeBase, count: TokenCounter) -> Predicates:
-    """The predicates for these documents."""
+    """The predicates for the knowledge base."""
 
     def retrieve(query: str, entities: Sequence[ResolvedEntity], tokens: int) -> tuple[KnowledgeChunk, ...]:
         return select_chunks(wait_for(base.retrieve(query, entities)), tokens, count)
 
     def search(query: object, limit: int) -> list[SearchResult]:
         if not isinstance(query, EmbeddedQuery):
-            raise ConfigError(f"search-vector-index must be given what embed-query gave, got {query!r:.80}")
+            raise ConfigError(f"search-vector-index needs the result of embed-query, got {query!r:.80}")
         return wait_for(base.search(query.text, limit))
 
     def rerank(query: str, results: Sequence[SearchResult]) -> list[SearchResult]:
@@ -44,27 +44,27 @@ def knowledge_predicates(base: KnowledgeBase, count: TokenCounter) -> Predicates
 
     return {
         "retrieve-rag-chunks": retrieve,
-        "embed-query": _embedded,
+        "embed-query": _embed_query,
         "search-vector-index": search,
         "apply-rag-boosts": base.boost,
         "rerank-chunks": rerank,
-        "format-chunk": _formatted,
+        "format-chunk": _format_chunk,
         "select-top-chunks": top,
     }
 
 
-def _embedded(query: str) -> EmbeddedQuery:
+def _embed_query(query: str) -> EmbeddedQuery:
     from langgraph_scrum_master.rank.embedders import embedder_for
 
     return EmbeddedQuery(query, [float(number) for number in embedder_for("static").embed_query(query)])
 
 
-def _formatted(chunk: object, source: object) -> str:
-    """A piece, or a text, below the document that it is from."""
+def _format_chunk(chunk: object, source: object) -> str:
+    """Format a chunk or text with its source document."""
     content, title = (
-        given if isinstance(given, str) else read(given, name)
-        for given, name in ((chunk, "content"), (source, "title"))
+        value if isinstance(value, str) else read(value, name)
+        for value, name in ((chunk, "content"), (source, "title"))
     )
     if not isinstance(content, str) or not isinstance(title, str):
-        raise ConfigError(f"format-chunk must be given a piece and its document, got {chunk!r:.80} and {source!r:.80}")
+        raise ConfigError(f"format-chunk needs a chunk and its document, got {chunk!r:.80} and {source!r:.80}")
     return format_chunk(content, title, text_of(read(source, "date")))

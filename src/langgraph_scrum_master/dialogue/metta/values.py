@@ -1,4 +1,4 @@
-"""Values between Python and MeTTa."""
+"""Converts values between Python and MeTTa."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 D = TypeVar("D", EntityRegistry, EntityRegistry | None)
 
 Predicates: TypeAlias = Mapping[str, Callable[..., object]]
-"""What to call, by the name it has in MeTTa."""
+"""Functions by their MeTTa names."""
 
 
 def bind(metta: MeTTa, predicates: Predicates) -> None:
-    """Let MeTTa call these."""
+    """Register the functions as MeTTa operations."""
     from hyperon import OperationAtom
 
     for name, call in predicates.items():
@@ -31,26 +31,26 @@ def bind(metta: MeTTa, predicates: Predicates) -> None:
 
 
 def to_json(value: object) -> str:
-    """The value as JSON, to look at."""
+    """The value as JSON, for inspection."""
     return json.dumps(_plain(value), ensure_ascii=False)
 
 
-def instance(kind: type[T], given: object) -> T:
-    """What is given, if it is of this kind."""
-    if not isinstance(given, kind):
-        raise ConfigError(f"{with_article(kind)} must be given, got {given!r:.80}")
-    return given
+def instance(kind: type[T], value: object) -> T:
+    """Return the value if it is of this type."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"expected {with_article(kind)}, got {value!r:.80}")
+    return value
 
 
-def optional(kind: type[T], given: object) -> T | None:
-    """The same, or nothing."""
-    return None if absent(given) else instance(kind, given)
+def optional(kind: type[T], value: object) -> T | None:
+    """Like `instance`, but allows no value."""
+    return None if absent(value) else instance(kind, value)
 
 
 def registry_of(state: object, default: D) -> EntityRegistry | D:
-    """The entities of a dialogue's state, or those that MeTTa was given."""
-    found = read(state, "entities", state)
-    return found if isinstance(found, EntityRegistry) else default
+    """The registry in a dialogue's state, or the default."""
+    registry = read(state, "entities", state)
+    return registry if isinstance(registry, EntityRegistry) else default
 
 
 def _plain(value: object) -> Any:
@@ -71,7 +71,7 @@ def _operation(name: str, call: Callable[..., object]) -> Callable[..., list[Ato
     def run(*atoms: Atom) -> list[Atom]:
         try:
             return [_atom(call(*map(_value, atoms)))]
-        # Whatever goes wrong in Python is told where it was asked for, and MeTTa goes on.
+        # Python errors become MeTTa errors, so that evaluation continues.
         except Exception as error:
             return [E(S("Error"), E(S(name), *atoms), ValueAtom(f"{type(error).__name__}: {error}"))]
 
@@ -79,19 +79,19 @@ def _operation(name: str, call: Callable[..., object]) -> Callable[..., list[Ato
 
 
 def _value(atom: Any) -> Any:
-    """What an atom stands for in Python."""
+    """Convert an atom to a Python value."""
     from hyperon import ExpressionAtom, GroundedAtom
 
     if isinstance(atom, ExpressionAtom):
         return [_value(child) for child in atom.get_children()]
     if isinstance(atom, GroundedAtom):
-        held = atom.get_object()
-        return held.content if hasattr(held, "content") else held
+        grounded = atom.get_object()
+        return grounded.content if hasattr(grounded, "content") else grounded
     return str(atom)
 
 
 def _atom(value: object) -> Atom:
-    """What stands for a Python value in MeTTa."""
+    """Convert a Python value to an atom."""
     from hyperon import E, ValueAtom
 
     if type(value) in (list, tuple):
