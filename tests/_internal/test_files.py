@@ -126,7 +126,7 @@ async def test_an_index_reads_nothing_from_outside_the_project(tmp_path: Path) -
     (project / "docs").symlink_to(outside)
     from langgraph_scrum_master.learning.indexers import files
 
-    found = files._looked_at(project, "docs/a.md", None, lambda _: [])
+    found = files._inspect(project, "docs/a.md", None, lambda _: [])
 
     assert found == f"leads out of {str(project)!r}"
     assert (await index_documents(ChromaMemory(), project)).written == 0

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from langgraph_scrum_master.learning.indexers.code import SUFFIXES, code_units
-from langgraph_scrum_master.learning.indexers.files import LeftOut
+from langgraph_scrum_master.learning.indexers.files import SkippedFileError
 from langgraph_scrum_master.learning.records import CodeUnit
 from projects import CACHE_PY, CART_TS, FILES, ORDER_JAVA, SHIP_GO, TAX_RS, VIEW_JSX
 
@@ -257,13 +257,13 @@ def test_long_expressions_are_no_problem() -> None:
 
 
 def test_what_nobody_wrote_by_hand_is_left_out() -> None:
-    with pytest.raises(LeftOut, match="minified"):
+    with pytest.raises(SkippedFileError, match="minified"):
         code_units("a.js", "function a(){};" * 100)
 
 
 def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
 
-    with pytest.raises(LeftOut, match=r"^go needs: pip install '\.\[code\]' in a clone"):
+    with pytest.raises(SkippedFileError, match=r"^go needs: pip install '\.\[code\]' in a clone"):
         code_units("a.go", "package a\n")
     assert units("a.py", "x = 1\n")

@@ -478,7 +478,8 @@ async def test_what_has_nothing_to_do_with_the_query_is_left_out() -> None:
 
 @pytest.mark.parametrize("kind", ["memories", "code", "commits", "values", "experiences"])
 @pytest.mark.parametrize(
-    ("query", "limit", "told"), [(" ", 5, "query must be a text"), ("cache", 0, "limit must be 1 or more, got 0")]
+    ("query", "limit", "told"),
+    [(" ", 5, "query must be a non-empty text"), ("cache", 0, "limit must be 1 or more, got 0")],
 )
 async def test_no_search_takes_an_empty_query_or_no_limit(kind: str, query: str, limit: int, told: str) -> None:
     search = getattr(Searcher(ChromaMemory()), f"search_{kind}")
@@ -559,7 +560,7 @@ items_of = st.lists(
 def test_a_hard_budget_holds_whatever_was_found(one: list[ContextItem], other: list[ContextItem], tokens: int) -> None:
     assembler = ContextAssembler(Searcher(ChromaMemory()), overflow="hard")
 
-    made = assembler._fitted(
+    made = assembler._fit(
         "Context", {"A": one, "B": other}, {"A": 1, "B": 3}, tokens, lambda items: f"{len(items)} items"
     )
 

@@ -422,7 +422,7 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
     assert written == [UNITS, 50, 6]
     assert "`refund`" in served["markdown"]
     assert served["sources_used"].keys() == {"code"}
-    assert nothing == "Nothing was learned there yet.\n"
+    assert nothing == "Nothing found.\n"
     assert told == "Units written: 0, removed: 0; files unchanged: 6, skipped: 0.\n"
     assert kept == ended
     assert (kept["action"], kept["iteration_count"], kept["outcome_status"], kept["confidence_tier"]) == (
@@ -469,18 +469,18 @@ START = ["experience", "start", "-m", "FOLDER", "--domain", "testing", "--strate
             ["experience", "update", "-m", "FOLDER", "nothing", "--action", "x"],
             "there is no experience 'nothing'",
         ),
-        (["experience", "update", "-m", "FOLDER", "OPEN"], "an iteration must bring a strategy, hypothesis"),
+        (["experience", "update", "-m", "FOLDER", "OPEN"], "an iteration must have a strategy, hypothesis"),
         (
             ["experience", "update", "-m", "FOLDER", "OPEN", "--strategy", "luck"],
             "strategy must be one of systematic-elim",
         ),
         (
             ["experience", "update", "-m", "FOLDER", "DONE", "--action", "x"],
-            "is confirmed already: start another",
+            "is already confirmed: start a new one",
         ),
         (
             ["experience", "resolve", "-m", "FOLDER", "DONE", "--outcome", "confirmed"],
-            "is confirmed already: start another",
+            "is already confirmed: start a new one",
         ),
         (
             ["experience", "resolve", "-m", "FOLDER", "OPEN", "--outcome", "great"],
@@ -498,7 +498,7 @@ START = ["experience", "start", "-m", "FOLDER", "--domain", "testing", "--strate
                 "--root-cause-category",
                 "oversight",
             ],
-            "a root cause must be described, got only its category 'oversight'",
+            "root_cause must describe the cause, got only the category 'oversight'",
         ),
         (
             [
@@ -507,11 +507,11 @@ START = ["experience", "start", "-m", "FOLDER", "--domain", "testing", "--strate
             ],
             "root_cause_category must be one of wrong-assumption,",
         ),
-        ([*START, "--goal", " "], "goal must be a text that is not empty"),
+        ([*START, "--goal", " "], "goal must be a non-empty text"),
         ([*START, "--goal", "x", "--tier", "platinum"], "confidence_tier must be one of gold, silver"),
         (["premortem", "-m", "FOLDER", "gardening"], "domain must be one of debugging,"),
         (["remember", "-m", "FOLDER", "x", "--category", "joke"], "category must be one of preference,"),
-        (["remember", "-m", "FOLDER", " "], "the text must not be empty"),
+        (["remember", "-m", "FOLDER", " "], "text must not be empty"),
         (["remember", "-m", "FOLDER", "x", "--tag", " "], "a tag must not be empty"),
         (["index", "values", "-m", "NOWHERE"], "there is no memory in"),
         (["index", "commits", "-m", "FOLDER", "NOWHERE"], "must be in a git repository"),

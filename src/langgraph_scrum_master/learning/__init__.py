@@ -1,4 +1,9 @@
-"""What a project has learned: code, commits, experiences and values, indexed and assembled for a query."""
+"""Indexes a project's code, commits, experiences and values, and assembles them for a query.
+
+Entry points: the indexers fill a memory, `ContextAssembler` reads it.
+Call path: `ContextAssembler` → `Searcher` (search) → `render` (Markdown) → `fit` (token budget).
+In the graph, `learned_sources` offers the same shelves as sources of retrieval.
+"""
 
 from langgraph_scrum_master._internal.lazy import lazy_exports
 

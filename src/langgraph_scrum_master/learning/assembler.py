@@ -1,4 +1,4 @@
-"""What a project has learned, for a query or before risky work."""
+"""Context for a query, or a premortem before risky work, within a token budget."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import one_of
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError, InvalidContextTypeError
-from langgraph_scrum_master.learning.fit import capped, distinct_items, within
-from langgraph_scrum_master.learning.records import ContextItem, Strategy, refuse_bad
+from langgraph_scrum_master.learning.fit import capped, choose_items, distinct_items
+from langgraph_scrum_master.learning.records import ContextItem, Strategy, check_search
 from langgraph_scrum_master.learning.render import (
     SOURCE_SECTIONS,
     aspect_item,
-    assembled,
     code_item,
     commit_item,
     experience_item,
     explained_item,
     memory_item,
+    render_sections,
     value_item,
 )
 from langgraph_scrum_master.learning.searcher import Searcher
@@ -38,53 +38,53 @@ from langgraph_scrum_master.text.domains import Domain
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 WEIGHTS = {"memories": 1, "code": 2, "experiences": 3, "values": 1, "commits": 2}
-"""How the tokens are shared, by how much there is to say of each."""
+"""How sources share the tokens, by hand: larger records get a larger share."""
 
-_PATIENCE = 0.05
-"""Seconds after which the next source is asked while one is still at work."""
+_HEAD_START = 0.05
+"""Seconds to wait for one source before the next search starts."""
 
 MIN_RELEVANCE = 0.35
-"""Below this an item has no more to do with a query than any other: 0.7 serves, 0.3 is what a chance likeness has."""
+"""The minimum score of an item. Unrelated texts score about 0.3, useful ones 0.7 or more."""
 
-PRINCIPLES = 5
-"""Values that a premortem shows."""
+MAX_PRINCIPLES = 5
+"""The number of values in a premortem."""
 
-FAILED = 2
-"""What a failure ranks above all that went well."""
+FAILURE_BOOST = 2
+"""Added to the rank of failures, so that they precede successes."""
 
 _SOURCES = {"memories": "memory", "code": "code", "experiences": "experience", "values": "value", "commits": "commit"}
 
 Overflow: TypeAlias = Literal["soft", "hard"]
-"""Whether a source that has anything gets one item said even if that is too much for the budget."""
+"""Whether each source with results keeps at least one item, even beyond the budget."""
 
 Search: TypeAlias = Callable[[], Coroutine[Any, Any, list[ContextItem]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormattedContext(Plain):
-    """What was assembled, as Markdown, and what it is made of."""
+    """Assembled context: the Markdown text and its items."""
 
     markdown: str = ""
     items: tuple[ContextItem, ...] = ()
-    """The most relevant first."""
+    """Most relevant first."""
     token_count: int = 0
     sources_used: dict[str, int] = field(default_factory=dict, hash=False)
-    """How many items of each source."""
+    """The number of items per source."""
     budget_exceeded: bool = False
     truncated_items: int = 0
     failures: tuple[SourceFailure, ...] = ()
-    """Sources that failed or were late."""
+    """Sources that failed or missed the deadline."""
 
     def __post_init__(self) -> None:
         freeze(self, "items", "failures")
 
 
 class ContextAssembler:
-    """Gathers memories, code, experiences, values and commits, as much as fits.
+    """Assembles memories, code, experiences, values and commits within a token budget.
 
-    What is less relevant than `min_relevance` is left out. With `overflow="soft"`, the default, a source that found
-    anything is never left out, even if that is more than `max_tokens`, which the result then says. A premortem always
-    keeps to its budget.
+    Items below `min_relevance` are dropped. With `overflow="soft"`, the default, every source with results keeps at
+    least one item; if that exceeds `max_tokens`, the result has `budget_exceeded` set. A premortem never exceeds its
+    budget.
     """
 
     def __init__(
@@ -111,39 +111,39 @@ class ContextAssembler:
     async def assemble_context(
         self, query: str, context_types: Sequence[str], limit: int = 20, max_tokens: int = 2000
     ) -> FormattedContext:
-        """What serves the query, from these of memories, code, experiences, values and commits."""
-        refuse_bad(query, limit=limit, max_tokens=max_tokens)
-        types = _known(context_types)
+        """Context for the query from these types: memories, code, experiences, values or commits."""
+        check_search(query, limit=limit, max_tokens=max_tokens)
+        types = _valid_types(context_types)
         searches = {name: self._search(name, query, limit) for name in WEIGHTS if name in types}
         until = asyncio.get_running_loop().time() + self._deadline
-        # Who brings a searcher of their own need not have that.
-        at_once = getattr(self._searcher, "asked_before", lambda *_: nullcontext())
+        # A custom searcher may lack it.
+        prefetch = getattr(self._searcher, "prefetch", lambda *_: nullcontext())
         try:
-            async with at_once(query, list(searches), limit, self._deadline):
-                found, failures = await self._asked(searches, until)
+            async with prefetch(query, list(searches), limit, self._deadline):
+                results, failures = await self._gather(searches, until)
         except TimeoutError:
-            found, failures = {}, self._late(searches)
-        by_section = {SOURCE_SECTIONS[_SOURCES[name]]: self._serving(items) for name, items in found.items()}
-        weights = {SOURCE_SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in found}
-        made = await off_loop(self._fitted, "Context", by_section, weights, max_tokens, _total)
-        return replace(made, failures=failures)
+            results, failures = {}, self._timed_out(searches)
+        by_section = {SOURCE_SECTIONS[_SOURCES[name]]: self._relevant(items) for name, items in results.items()}
+        weights = {SOURCE_SECTIONS[_SOURCES[name]]: WEIGHTS[name] for name in results}
+        context = await off_loop(self._fit, "Context", by_section, weights, max_tokens, _total)
+        return replace(context, failures=failures)
 
     async def get_premortem_context(
         self, domain: Domain | str, strategy: Strategy | str | None = None, limit: int = 10, max_tokens: int = 1500
     ) -> FormattedContext:
-        """What went wrong before in this domain, or with this strategy: failures, surprises, causes, principles."""
+        """Past failures, surprises, root causes and principles for this domain and strategy."""
         one_of("domain", domain, Domain)
         if strategy is not None:
             one_of("strategy", strategy, Strategy)
-        refuse_bad(domain, limit=limit, max_tokens=max_tokens)
+        check_search(domain, limit=limit, max_tokens=max_tokens)
         until = asyncio.get_running_loop().time() + self._deadline
-        found, failures = await self._asked(self._premortem(domain, strategy, limit), until)
-        shown = _each_once(found)
+        results, failures = await self._gather(self._premortem(domain, strategy, limit), until)
+        sections = _each_once(results)
         title = f"Premortem: {domain}{f' with {strategy}' if strategy else ''}"
-        made = await off_loop(self._fitted, title, shown, dict.fromkeys(shown, 1), max_tokens, _based_on, "hard")
-        return replace(made, failures=failures)
+        context = await off_loop(self._fit, title, sections, dict.fromkeys(sections, 1), max_tokens, _based_on, "hard")
+        return replace(context, failures=failures)
 
-    def _serving(self, items: Sequence[ContextItem]) -> list[ContextItem]:
+    def _relevant(self, items: Sequence[ContextItem]) -> list[ContextItem]:
         return [item for item in items if item.relevance >= self._min_relevance]
 
     def _search(self, name: str, query: str, limit: int) -> Search:
@@ -156,18 +156,18 @@ class ContextAssembler:
             return [memory_item(result) for result in await searcher.search_memories(query, limit)]
 
         async def code() -> list[ContextItem]:
-            return [code_item(*found) for found in await searcher.search_code(query, limit)]
+            return [code_item(*match) for match in await searcher.search_code(query, limit)]
 
         async def experiences() -> list[ContextItem]:
-            found = await searcher.search_experiences(query, limit=limit)
-            return [experience_item(each, result, fresh(each.created_at)) for each, result in found]
+            matches = await searcher.search_experiences(query, limit=limit)
+            return [experience_item(each, result, fresh(each.created_at)) for each, result in matches]
 
         async def values() -> list[ContextItem]:
-            return [value_item(*found) for found in await searcher.search_values(query, limit)]
+            return [value_item(*match) for match in await searcher.search_values(query, limit)]
 
         async def commits() -> list[ContextItem]:
-            found = await searcher.search_commits(query, limit)
-            return [commit_item(each, result, fresh(each.timestamp)) for each, result in found]
+            matches = await searcher.search_commits(query, limit)
+            return [commit_item(each, result, fresh(each.timestamp)) for each, result in matches]
 
         return {"memories": memories, "code": code, "experiences": experiences, "values": values, "commits": commits}[
             name
@@ -178,33 +178,32 @@ class ContextAssembler:
 
         async def failures() -> list[ContextItem]:
             query = f"failures and issues in {domain}"
-            found = await search(query, domain=domain, outcome="falsified", limit=limit)
-            return [explained_item(*each) for each in found]
+            matches = await search(query, domain=domain, outcome="falsified", limit=limit)
+            return [explained_item(*match) for match in matches]
 
         async def performance() -> list[ContextItem]:
             query = f"outcomes using {strategy} strategy"
-            found = await search(query, axis="strategy", strategy=strategy, limit=limit)
-            items = [aspect_item("strategy", *each) for each in found]
-            # Failures first: they are what a premortem is for.
+            matches = await search(query, axis="strategy", strategy=strategy, limit=limit)
+            items = [aspect_item("strategy", *match) for match in matches]
             return [
-                replace(item, rank=item.rank + FAILED * (item.metadata["outcome_status"] == "falsified"))
+                replace(item, rank=item.rank + FAILURE_BOOST * (item.metadata["outcome_status"] == "falsified"))
                 for item in items
             ]
 
         async def surprises() -> list[ContextItem]:
-            found = await search(f"unexpected outcomes in {domain}", axis="surprise", domain=domain, limit=limit)
-            return [aspect_item("surprise", *each) for each in found]
+            matches = await search(f"unexpected outcomes in {domain}", axis="surprise", domain=domain, limit=limit)
+            return [aspect_item("surprise", *match) for match in matches]
 
         async def root_causes() -> list[ContextItem]:
-            found = await search(f"why hypotheses fail in {domain}", axis="root_cause", domain=domain, limit=limit)
-            return [aspect_item("root_cause", *each) for each in found]
+            matches = await search(f"why hypotheses fail in {domain}", axis="root_cause", domain=domain, limit=limit)
+            return [aspect_item("root_cause", *match) for match in matches]
 
         async def principles() -> list[ContextItem]:
             query = f"principles for {domain}{f' using {strategy}' if strategy else ''}"
-            found = await self._searcher.search_values(query, 4 * PRINCIPLES)
-            # One of other domains alone is no principle here.
-            own = [each for each in found if domain in (each[0].domains or (domain,))]
-            return [value_item(*each) for each in own[:PRINCIPLES]]
+            matches = await self._searcher.search_values(query, 4 * MAX_PRINCIPLES)
+            # A value without domains applies to all of them.
+            applicable = [match for match in matches if domain in (match[0].domains or (domain,))]
+            return [value_item(*match) for match in applicable[:MAX_PRINCIPLES]]
 
         return {
             "Common Failures": failures,
@@ -214,20 +213,20 @@ class ContextAssembler:
             "Relevant Principles": principles,
         }
 
-    async def _asked(
+    async def _gather(
         self, searches: Mapping[str, Search], until: float
     ) -> tuple[dict[str, list[ContextItem]], tuple[SourceFailure, ...]]:
-        """What all of them found, asked nearly at once; one that fails or is late is told, and the others go on."""
+        """Run the searches concurrently. Those that fail or miss the deadline become failures."""
         tasks: dict[str, asyncio.Future[list[ContextItem]]] = {}
         try:
             for name, search in searches.items():
                 tasks[name] = asyncio.ensure_future(search())
                 await asyncio.sleep(0)
-                # Searches that compute would get in each other's way; those that wait for a server do not.
+                # CPU-bound searches would slow each other down; those that wait for a server overlap.
                 if not tasks[name].done():
-                    await asyncio.wait([tasks[name]], timeout=_PATIENCE)
-            left = max(0.0, until - asyncio.get_running_loop().time())
-            done, _ = await asyncio.wait(tasks.values(), timeout=left)
+                    await asyncio.wait([tasks[name]], timeout=_HEAD_START)
+            remaining = max(0.0, until - asyncio.get_running_loop().time())
+            done, _ = await asyncio.wait(tasks.values(), timeout=remaining)
         finally:
             for task in tasks.values():
                 task.cancel()
@@ -237,56 +236,54 @@ class ContextAssembler:
             if (failure := failure_of(name, task, task in done, self._deadline))
         }
         _log(failures.values())
-        found = {name: task.result() for name, task in tasks.items() if name not in failures}
-        ranked = {name: sorted(items, key=lambda item: -item.rank) for name, items in found.items()}
+        results = {name: task.result() for name, task in tasks.items() if name not in failures}
+        ranked = {name: sorted(items, key=lambda item: -item.rank) for name, items in results.items()}
         return ranked, tuple(failures.values())
 
-    def _late(self, names: Iterable[str]) -> tuple[SourceFailure, ...]:
-        """That none of these answered in time."""
+    def _timed_out(self, names: Iterable[str]) -> tuple[SourceFailure, ...]:
         failures = tuple(SourceFailure.of(name, TimeoutError(), self._deadline) for name in names)
         _log(failures)
         return failures
 
-    def _fitted(
+    def _fit(
         self,
         title: str,
-        found: Mapping[str, Sequence[ContextItem]],
+        sections: Mapping[str, Sequence[ContextItem]],
         weights: Mapping[str, int],
         max_tokens: int,
         footer: Callable[[Sequence[ContextItem]], str],
         overflow: Overflow | None = None,
     ) -> FormattedContext:
-        # Most texts are counted again and again.
+        # Most texts are counted several times.
         count = cache(reliable(self._count_tokens))
-        distinct = distinct_items(found)
+        distinct = distinct_items(sections)
         every = [item for each in distinct.values() for item in each]
         if not every:
             return FormattedContext()
-        frame = assembled(
+        frame = render_sections(
             title, {name: [ContextItem(source="", content="", relevance=0)] for name in distinct}, footer(every)
         )
-        kept = within(distinct, weights, max(0, max_tokens - count(frame)), count)
+        chosen = choose_items(distinct, weights, max(0, max_tokens - count(frame)), count)
         if (overflow or self._overflow) == "soft":
-            kept = {name: items or _first(distinct[name], max_tokens, count) for name, items in kept.items()}
-        return self._told(title, kept, max_tokens, footer, count, overflow or self._overflow)
+            chosen = {name: items or _first(distinct[name], max_tokens, count) for name, items in chosen.items()}
+        return self._formatted(title, chosen, max_tokens, footer, count, overflow or self._overflow)
 
-    def _told(
+    def _formatted(
         self,
         title: str,
-        kept: dict[str, list[ContextItem]],
+        chosen: dict[str, list[ContextItem]],
         max_tokens: int,
         footer: Callable[[Sequence[ContextItem]], str],
         count: TokenCounter,
         overflow: Overflow,
     ) -> FormattedContext:
-        def written() -> str:
-            return assembled(title, kept, footer([item for each in kept.values() for item in each]))
+        def render() -> str:
+            return render_sections(title, chosen, footer([item for each in chosen.values() for item in each]))
 
-        # Whatever the counter makes of the whole, a hard budget holds.
-        while (tokens := count(text := written())) > max_tokens and overflow == "hard":
-            longest = max(kept.values(), key=len)
-            longest.pop()
-        items = sorted((item for each in kept.values() for item in each), key=lambda item: -item.relevance)
+        # The whole text can have more tokens than the sum of its parts.
+        while (tokens := count(text := render())) > max_tokens and overflow == "hard":
+            max(chosen.values(), key=len).pop()
+        items = sorted((item for each in chosen.values() for item in each), key=lambda item: -item.relevance)
         used: dict[str, int] = {}
         for item in items:
             used[item.source] = used.get(item.source, 0) + 1
@@ -308,24 +305,24 @@ def _log(failures: Iterable[SourceFailure]) -> None:
 
 
 def _first(items: Sequence[ContextItem], max_tokens: int, count: TokenCounter) -> list[ContextItem]:
-    """The best item, cut to a quarter of all, or whole if even that is too little."""
+    """The best item, cut to a quarter of the budget; whole if that leaves nothing of it."""
     return [capped(items[0], max(1, max_tokens // 4), count) or items[0]] if items else []
 
 
-def _each_once(found: Mapping[str, Sequence[ContextItem]]) -> dict[str, list[ContextItem]]:
-    """Each experience in one section only: the sections take their best by turns."""
-    waiting = {name: list(items) for name, items in found.items()}
-    shown: dict[str, list[ContextItem]] = {name: [] for name in found}
+def _each_once(results: Mapping[str, Sequence[ContextItem]]) -> dict[str, list[ContextItem]]:
+    """Assign each experience to one section: the sections take turns in picking their best."""
+    remaining = {name: list(items) for name, items in results.items()}
+    sections: dict[str, list[ContextItem]] = {name: [] for name in results}
     taken: set[object] = set()
-    while any(waiting.values()):
-        for name, items in waiting.items():
+    while any(remaining.values()):
+        for name, items in remaining.items():
             while items:
                 item = items.pop(0)
                 if item.metadata["id"] not in taken:
                     taken.add(item.metadata["id"])
-                    shown[name].append(item)
+                    sections[name].append(item)
                     break
-    return shown
+    return sections
 
 
 def _total(items: Sequence[ContextItem]) -> str:
@@ -338,9 +335,9 @@ def _based_on(items: Sequence[ContextItem]) -> str:
     return f"Based on {experiences} past experience{'s' * (experiences != 1)}"
 
 
-def _known(types: Sequence[str]) -> Sequence[str]:
+def _valid_types(types: Sequence[str]) -> Sequence[str]:
     unknown = types if isinstance(types, str) else [name for name in types if name not in WEIGHTS]
     if unknown or not types:
-        told = f"context_types must be a list of names among {list(WEIGHTS)}, got {unknown or types!r}"
-        raise InvalidContextTypeError(told)
+        message = f"context_types must be a list of names among {list(WEIGHTS)}, got {unknown or types!r}"
+        raise InvalidContextTypeError(message)
     return types

@@ -1,4 +1,4 @@
-"""Items of several sources in one budget: each source its share, no item more than a quarter of it."""
+"""Fits items of several sources into one budget. No item takes more than a quarter of its source's share."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
 MAX_ITEM_FRACTION = 0.25
-"""The share of its source's tokens that one item may take."""
+"""The largest share of its source's tokens that one item may take."""
 
-_LEAST = 0.6
-"""The share of that to which an item may be cut, to fill what is left."""
+_MIN_CUT = 0.6
+"""The smallest share of that cap to which an item may be cut."""
 
-_MORE = "..."
+_ELLIPSIS = "..."
 _NO_POINTER = "*(truncated)*"
 _FENCE = re.compile(r"^`{3,}", re.M)
 
 Items = Mapping[str, Sequence[ContextItem]]
-"""By section, the best first."""
+"""Items by section, best first."""
 
 
 def distinct_items(items: Items) -> dict[str, list[ContextItem]]:
-    """The items without those that say what a more relevant one says; values only among themselves.
+    """The items without duplicates of more relevant ones.
 
-    A value is said in the words of one of its experiences, and stays all the same.
+    Values are compared with each other only: a value may quote one of its experiences.
     """
-    shelves = {True: SaidTexts(), False: SaidTexts()}
+    seen = {True: SaidTexts(), False: SaidTexts()}
     ranked = sorted((item for each in items.values() for item in each), key=lambda item: -item.relevance)
-    kept = {id(item) for item in ranked if shelves[item.source == "value"].add(item.said)}
-    return {name: [item for item in each if id(item) in kept] for name, each in items.items()}
+    distinct = {id(item) for item in ranked if seen[item.source == "value"].add(item.said)}
+    return {name: [item for item in each if id(item) in distinct] for name, each in items.items()}
 
 
 def shares(wanted: Mapping[str, int], weights: Mapping[str, int], tokens: int) -> dict[str, int]:
-    """Tokens for each section by its weight; what one does not need goes to the others."""
+    """Tokens for each section by its weight. The others share what a section does not need."""
     budget = dict.fromkeys(wanted, 0)
     hungry = {name for name, need in wanted.items() if need > 0}
     left = tokens
@@ -46,9 +46,9 @@ def shares(wanted: Mapping[str, int], weights: Mapping[str, int], tokens: int) -
         offered = {name: left * weights[name] // whole for name in hungry}
         full = {name for name in hungry if budget[name] + offered[name] >= wanted[name]}
         for name in full or hungry:
-            given = min(offered[name], wanted[name] - budget[name]) if full else offered[name]
-            budget[name] += given
-            left -= given
+            granted = min(offered[name], wanted[name] - budget[name]) if full else offered[name]
+            budget[name] += granted
+            left -= granted
         hungry -= full
         if not full:
             break
@@ -56,40 +56,38 @@ def shares(wanted: Mapping[str, int], weights: Mapping[str, int], tokens: int) -
 
 
 def capped(item: ContextItem, cap: int, count: TokenCounter) -> ContextItem | None:
-    """The item within so many tokens, with where the rest of it is; None if nothing of it would be left."""
+    """The item cut to `cap` tokens, with a pointer to its full text; None if nothing of it would be left."""
     if count(item.content) <= cap:
         return item
     note = f"\n\n{item.pointer or _NO_POINTER}"
 
-    def ended(start: str) -> str:
-        # A block of code that was opened is closed; backticks inside a line open none.
+    def closed(start: str) -> str:
+        # Close a code block that was cut. Backticks inside a line open none.
         fences = _FENCE.findall(start)
         return f"{start}\n{fences[0]}{note}" if fences and fences.count(fences[0]) % 2 else f"{start}{note}"
 
-    short = trim(item.content, lambda start: count(ended(start)) <= cap, _MORE)
-    return replace(item, content=ended(short), truncated=True) if short else None
+    short = trim(item.content, lambda start: count(closed(start)) <= cap, _ELLIPSIS)
+    return replace(item, content=closed(short), truncated=True) if short else None
 
 
-def within(items: Items, weights: Mapping[str, int], tokens: int, count: TokenCounter) -> dict[str, list[ContextItem]]:
-    """As many of the best of each section as fit, all together in so many tokens.
-
-    What stands between items counts as well: two tokens each.
-    """
+def choose_items(
+    items: Items, weights: Mapping[str, int], tokens: int, count: TokenCounter
+) -> dict[str, list[ContextItem]]:
+    """The best items of each section that fit into `tokens`, with two tokens for each separator."""
     cost = {id(item): count(item.content) + 2 for each in items.values() for item in each}
     wanted = {name: sum(cost[id(item)] for item in each) for name, each in items.items()}
     budget = shares(wanted, weights, tokens)
-    found = sum(weights[name] for name, each in items.items() if each)
+    total_weight = sum(weights[name] for name, each in items.items() if each)
     chosen: dict[str, list[ContextItem]] = {}
     rest: list[tuple[str, ContextItem]] = []
     left = tokens
     for name, each in items.items():
         room, chosen[name] = min(budget[name], left), []
-        # What it would have had if all that found anything had taken their share is the least that an item may have a
-        # quarter of.
-        cap = int(max(budget[name], tokens * weights[name] // found) * MAX_ITEM_FRACTION)
+        # A section that needs little has a small budget: its cap is at least a quarter of its weighted share.
+        cap = int(max(budget[name], tokens * weights[name] // total_weight) * MAX_ITEM_FRACTION)
         for item in each:
             most = min(cap, room - 2)
-            short = capped(item, most, count) if most >= min(cap * _LEAST, count(item.content)) else None
+            short = capped(item, most, count) if most >= min(cap * _MIN_CUT, count(item.content)) else None
             if short is None:
                 rest.append((name, item))
                 continue

@@ -1,6 +1,6 @@
-"""What a project has learned beside its memories: code, commits, experiences and values, each as it is kept.
+"""The records of learning: code units, commits, experiences and values.
 
-What is written is what is read: each kind becomes a `Memory` by its own method, and is made again from its metadata.
+`kept` turns a record into a `Memory`, and `read` restores it from the memory's metadata.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ RootCauseCategory: TypeAlias = Literal[
     "timing-issue",
 ]
 ConfidenceTier: TypeAlias = Literal["gold", "silver", "bronze", "abandoned"]
-"""Captured automatically, recorded by hand, less sure, or given up."""
+"""Gold: recorded by a tool. Silver: recorded by hand. Bronze: uncertain."""
 
 MemoryCategory: TypeAlias = Literal["preference", "fact", "event", "workflow", "context", "error", "decision"]
 UnitType: TypeAlias = Literal["function", "class", "method", "module", "constant"]
 Axis: TypeAlias = Literal["full", "strategy", "surprise", "root_cause"]
-"""What an experience is looked for by: all of it, how it was gone about, what surprised, why it failed."""
+"""The aspect of an experience that is searched: all of it, its strategy, its surprise or its root cause."""
 
 
-def refuse_bad(query: str, **counts: int) -> None:
-    """Raise `ConfigError` if the query says nothing, or a count is below 1."""
+def check_search(query: str, **counts: int) -> None:
+    """Raise `ConfigError` if the query is empty or a count is below 1."""
     if not query.strip():
-        raise ConfigError(f"query must be a text that is not empty, got {query!r}")
+        raise ConfigError(f"query must be a non-empty text, got {query!r}")
     for name, value in counts.items():
         if value < 1:
             raise ConfigError(f"{name} must be 1 or more, got {value!r}")
@@ -70,18 +70,18 @@ def noted(
     verified: bool = False,
     now: str | None = None,
 ) -> Memory:
-    """A text worth keeping, with what it is, how much it matters, and whether it was checked."""
+    """A new memory with a category, an importance, tags and a verification status."""
     if not text.strip():
-        raise ConfigError(f"the text must not be empty, got {text!r}")
+        raise ConfigError(f"text must not be empty, got {text!r}")
     if not 0 <= importance <= 1:
         raise ConfigError(f"importance must be from 0 to 1, got {importance!r}")
     now = now or utc_now()
-    named = sorted({tag.strip() for tag in tags})
-    if "" in named:
+    labels = sorted({tag.strip() for tag in tags})
+    if "" in labels:
         raise ConfigError(f"a tag must not be empty, got {tags!r}")
     metadata: dict[str, Any] = {
         "category": one_of("category", category, MemoryCategory),
-        **({"tags": named} if named else {}),
+        **({"tags": labels} if labels else {}),
         "verification_status": "verified" if verified else "unverified",
         **({"verified_at": now} if verified else {}),
     }
@@ -102,28 +102,28 @@ class CodeUnit(Plain):
     end_line: int = 1
     project: str = ""
     content_hash: str = ""
-    """Of its source: a unit with the same is not written again."""
+    """The hash of its source. A unit with the same hash is not written again."""
 
     @property
     def key(self) -> str:
-        """One unit per place and name: indexing it again updates it."""
+        """File and name. Indexing the same unit again updates its record."""
         return f"{self.file_path}::{self.qualified_name}"
 
     def kept(self) -> Memory:
-        """As it is kept: found by name, signature and docstring, its neighbours the other units of its file."""
-        where = " ".join(re.findall(r"\w+", self.file_path.rpartition(".")[0] or self.file_path))
-        text = "\n".join(part for part in (self.qualified_name, self.signature, self.docstring, where) if part)
+        """The memory to store: searchable by name, signature, docstring and path, with its file as the session."""
+        path_words = " ".join(re.findall(r"\w+", self.file_path.rpartition(".")[0] or self.file_path))
+        text = "\n".join(part for part in (self.qualified_name, self.signature, self.docstring, path_words) if part)
         return Memory(content=text, key=self.key, session=self.file_path, metadata={"code": self.to_dict()})
 
     @classmethod
     def read(cls, result: MemoryResult) -> CodeUnit:
-        """What a memory keeps."""
+        """Restore the record. Raises `DecodeError` if the memory has none."""
         return from_plain(cls, result.metadata.get("code"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Plain):
-    """A change to the project."""
+    """A commit, with the files and lines that it changed."""
 
     sha: str
     message: str
@@ -138,19 +138,19 @@ class Commit(Plain):
         freeze(self, "files_changed")
 
     def kept(self) -> Memory:
-        """As it is kept: found by its message and its files."""
+        """The memory to store: searchable by message and files."""
         text = "\n".join([self.message, *self.files_changed[:20]])
         return Memory(content=text, key=self.sha, created_at=self.timestamp, metadata={"commit": self.to_dict()})
 
     @classmethod
     def read(cls, result: MemoryResult) -> Commit:
-        """What a memory keeps."""
+        """Restore the record. Raises `DecodeError` if the memory has none."""
         return from_plain(cls, result.metadata.get("commit"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration(Plain):
-    """What was tried before something else was."""
+    """An earlier attempt within an experience."""
 
     strategy: Strategy | str
     hypothesis: str = ""
@@ -160,7 +160,7 @@ class Iteration(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience(Plain):
-    """Something that was tried: what was expected, what came of it, and what it taught."""
+    """A hypothesis that was tried, its outcome, and the lesson from it."""
 
     domain: Domain | str
     strategy: Strategy | str
@@ -169,7 +169,7 @@ class Experience(Plain):
     action: str = ""
     prediction: str = ""
     outcome_status: OutcomeStatus | str = ""
-    """Empty as long as it is not resolved."""
+    """Empty until the experience is resolved."""
     outcome_result: str = ""
     surprise: str = ""
     root_cause: str = ""
@@ -179,10 +179,10 @@ class Experience(Plain):
     confidence_tier: ConfidenceTier | str = "silver"
     iteration_count: int = 1
     history: tuple[Iteration, ...] = ()
-    """The iterations before this one, the first first."""
+    """The earlier iterations, oldest first."""
     created_at: str = field(default_factory=utc_now)
     id: str = ""
-    """Made from goal, strategy and time if there is none."""
+    """By default a digest of goal, strategy and time."""
 
     def __post_init__(self) -> None:
         one_of("domain", self.domain, Domain)
@@ -193,7 +193,7 @@ class Experience(Plain):
         if self.root_cause_category:
             one_of("root_cause_category", self.root_cause_category, RootCauseCategory)
         if not self.goal.strip():
-            raise ConfigError(f"goal must be a text that is not empty, got {self.goal!r}")
+            raise ConfigError(f"goal must be a non-empty text, got {self.goal!r}")
         freeze(self, "history")
         clamp(self, "iteration_count", len(self.history) + 1, None)
         if not self.id:
@@ -202,11 +202,11 @@ class Experience(Plain):
     def tried_again(
         self, *, strategy: Strategy | str = "", hypothesis: str = "", action: str = "", prediction: str = ""
     ) -> Experience:
-        """The next iteration: what is given takes the place of what was, which becomes history."""
+        """The next iteration. The given fields replace the current ones, which move to `history`."""
         self._refuse_resolved()
         if not any(text.strip() for text in (strategy, hypothesis, action, prediction)):
-            raise ConfigError("an iteration must bring a strategy, hypothesis, action or prediction, got none")
-        before = Iteration(
+            raise ConfigError("an iteration must have a strategy, hypothesis, action or prediction, got none")
+        previous = Iteration(
             strategy=self.strategy, hypothesis=self.hypothesis, action=self.action, prediction=self.prediction
         )
         return replace(
@@ -215,7 +215,7 @@ class Experience(Plain):
             hypothesis=hypothesis or self.hypothesis,
             action=action or self.action,
             prediction=prediction or self.prediction,
-            history=(*self.history, before),
+            history=(*self.history, previous),
             iteration_count=self.iteration_count + 1,
         )
 
@@ -230,11 +230,11 @@ class Experience(Plain):
         what_worked: str = "",
         takeaway: str = "",
     ) -> Experience:
-        """What came of it; one that was given up counts less from then on."""
+        """The experience with its outcome. An abandoned one gets the tier `abandoned`."""
         self._refuse_resolved()
         one_of("outcome", outcome, OutcomeStatus)
         if root_cause_category and not root_cause.strip():
-            raise ConfigError(f"a root cause must be described, got only its category {root_cause_category!r}")
+            raise ConfigError(f"root_cause must describe the cause, got only the category {root_cause_category!r}")
         return replace(
             self,
             outcome_status=outcome,
@@ -249,44 +249,44 @@ class Experience(Plain):
 
     def _refuse_resolved(self) -> None:
         if self.outcome_status:
-            raise ConfigError(f"experience {self.id!r} is {self.outcome_status} already: start another")
+            raise ConfigError(f"experience {self.id!r} is already {self.outcome_status}: start a new one")
 
     def lesson(self, axis: Axis | str) -> str:
-        """What it teaches on an axis, on one line; empty where it has nothing to say there."""
-        taught = self.takeaway or self.what_worked or self.outcome_result or self.action or self.goal
-        told = {"surprise": self.surprise, "root_cause": self.root_cause}.get(one_of("axis", axis, Axis), taught)
-        return " ".join(told.split())
+        """The lesson on this axis, on one line; empty if there is none."""
+        general = self.takeaway or self.what_worked or self.outcome_result or self.action or self.goal
+        lesson = {"surprise": self.surprise, "root_cause": self.root_cause}.get(one_of("axis", axis, Axis), general)
+        return " ".join(lesson.split())
 
     def text(self, axis: Axis | str) -> str:
-        """What it is found by on an axis; empty where it has nothing to say there."""
+        """The searchable text on this axis; empty if there is none."""
         outcome = f"{self.outcome_status}: {self.outcome_result}".strip(": ")
-        told = {
+        parts = {
             "full": (self.goal, self.hypothesis, self.action, self.prediction, outcome, self.surprise, self.takeaway),
             "strategy": (self.strategy.replace("-", " "), self.action, outcome),
             "surprise": (self.surprise,),
             "root_cause": (self.root_cause_category.replace("-", " "), self.root_cause) if self.root_cause else (),
         }
-        return "\n".join(part for part in told[one_of("axis", axis, Axis)] if part)
+        return "\n".join(part for part in parts[one_of("axis", axis, Axis)] if part)
 
     def kept(self, axis: Axis | str) -> Memory | None:
-        """As it is kept on an axis; None where it has nothing to say there."""
+        """The memory to store for this axis; None if it has no text there."""
         text = self.text(axis)
         if not text:
             return None
-        # What is filtered by stands outside.
-        wanted = {"domain": self.domain, "strategy": self.strategy, "outcome": self.outcome_status}
-        metadata = {**wanted, "experience": self.to_dict()}
+        # Filters match top-level metadata only.
+        filters = {"domain": self.domain, "strategy": self.strategy, "outcome": self.outcome_status}
+        metadata = {**filters, "experience": self.to_dict()}
         return Memory(content=text, key=self.id, created_at=self.created_at, metadata=metadata)
 
     @classmethod
     def read(cls, result: MemoryResult) -> Experience:
-        """What a memory keeps."""
+        """Restore the record. Raises `DecodeError` if the memory has none."""
         return from_plain(cls, result.metadata.get("experience"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value(Plain):
-    """A principle that several experiences have in common."""
+    """A principle that several experiences share."""
 
     axis: Axis | str
     text: str
@@ -294,14 +294,14 @@ class Value(Plain):
     cluster_size: int = 1
     similarity_to_centroid: float = 1.0
     members: tuple[str, ...] = ()
-    """The experiences it comes from, by their ids."""
+    """The ids of the experiences it was derived from."""
     domains: tuple[str, ...] = ()
-    """Those of its members, the most frequent first; it is found by them too."""
+    """The domains of its members, most frequent first. Search matches them too."""
     strategies: tuple[str, ...] = ()
     content_hash: str = ""
-    """Of what its members say: as long as it is the same, so is the text."""
+    """The hash of its members' texts. As long as it is the same, the value's text is kept."""
     by_model: bool = False
-    """Whether a chat model put it into words."""
+    """Whether a chat model wrote the text."""
 
     def __post_init__(self) -> None:
         one_of("axis", self.axis, Axis)
@@ -309,18 +309,18 @@ class Value(Plain):
 
     @property
     def id(self) -> str:
-        """One value per cluster."""
+        """Derived from axis and cluster: there is one value per cluster."""
         return f"value:{self.axis}:{self.cluster_id}"
 
     def kept(self) -> Memory:
-        """As it is kept."""
+        """The memory to store: searchable by text, domains and strategies."""
         about = " ".join((*self.domains, *self.strategies))
         text = "\n".join(part for part in (self.text, about) if part)
         return Memory(content=text, key=self.id, metadata={"value": self.to_dict()})
 
     @classmethod
     def read(cls, result: MemoryResult) -> Value:
-        """What a memory keeps."""
+        """Restore the record. Raises `DecodeError` if the memory has none."""
         return from_plain(cls, result.metadata.get("value"))
 
 
@@ -328,39 +328,35 @@ AXES: tuple[Axis, ...] = get_args(Axis)
 
 
 def experiences_on(axis: str) -> str:
-    """The name of the shelf with the experiences of an axis."""
+    """The name of the shelf that has the experiences by this axis."""
     return f"experiences-{axis}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextItem(Plain):
-    """One piece of what was learned, as it is shown."""
+    """One record rendered as Markdown, as part of a `FormattedContext`."""
 
     source: str
     """memory, code, experience, value or commit."""
     content: str
     relevance: float
-    """Calibrated: at 0.7 an item earns its tokens."""
+    """Calibrated: from 0.7 on, an item is worth its tokens."""
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
     said: str = ""
-    """What it says, without what stands around it: by this it is known again."""
+    """Its text without markup, used to find duplicates."""
     pointer: str = ""
-    """Where the rest of it is, if it must be cut."""
+    """Says where the full text is. Appended when the item is cut."""
     rank: float = 0.0
-    """What it was ordered by: its relevance, with what makes it count more or less."""
+    """The sort key: its relevance, adjusted for importance, tier and age."""
     truncated: bool = False
 
 
-Shown: TypeAlias = Callable[[MemoryResult], ContextItem]
-"""What was found as it is shown, with its head on the first line; raises `DecodeError` if it is something else."""
-
-
-def readable(read: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[tuple[T, MemoryResult]]:
-    """What was found as it is read, with the memory that keeps it; what cannot be read is passed over, and logged."""
-    found: list[tuple[T, MemoryResult]] = []
+def decode_all(decode: Callable[[MemoryResult], T], results: Sequence[MemoryResult]) -> list[tuple[T, MemoryResult]]:
+    """The decoded records with their search results. Records that cannot be decoded are skipped and logged."""
+    decoded: list[tuple[T, MemoryResult]] = []
     for result in results:
         try:
-            found.append((read(result), result))
+            decoded.append((decode(result), result))
         except DecodeError as error:
             logger.warning("record.skipped", key=result.key, error=str(error))
-    return found
+    return decoded

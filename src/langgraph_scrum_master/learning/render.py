@@ -1,23 +1,24 @@
-"""What was learned, as Markdown: one form for each kind."""
+"""Records as Markdown, one function per kind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from langgraph_scrum_master.learning.records import CodeUnit, Commit, ContextItem, Experience, Shown, Value
+from langgraph_scrum_master.learning.records import CodeUnit, Commit, ContextItem, Experience, Value
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.text.sanitize import as_data, one_line
 
-SHOWN_FILES = 5
-"""Files of a commit that are named."""
+MAX_FILES = 5
+"""The number of files that are listed for a commit."""
 
-TIERS = {"gold": 1.15, "silver": 1.1, "bronze": 1.05, "abandoned": 1.0}
-"""How much more an experience counts by how sure it is."""
+TIER_BOOSTS = {"gold": 1.15, "silver": 1.1, "bronze": 1.05, "abandoned": 1.0}
+"""The factor by which the tier of an experience raises its rank, by hand."""
 
-IMPORTANT = 0.2
-"""How much more a memory counts that is as important as can be."""
+IMPORTANCE_BOOST = 0.2
+"""The largest share by which importance raises the rank of a memory, by hand."""
 
 SOURCE_SECTIONS = {
     "memory": "Memories",
@@ -27,37 +28,120 @@ SOURCE_SECTIONS = {
     "commit": "Commits",
 }
 
+_MARKUP = re.compile(r"[*`]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedRecord:
+    """A record as a heading line and a body, both Markdown."""
+
+    source: str
+    heading: str
+    body: str
+    metadata: dict[str, Any]
+
+    @property
+    def title(self) -> str:
+        """The heading without markup."""
+        return _MARKUP.sub("", self.heading).strip(" :")
+
+
+Renderer: TypeAlias = Callable[[MemoryResult], RenderedRecord]
+"""Renders the record in a search result. Raises `DecodeError` if the result has none."""
+
 
 def memory_item(result: MemoryResult) -> ContextItem:
     """A fact, preference or decision."""
     memory = result.memory
     category = str(memory.metadata.get("category") or memory.metadata.get("kind") or "context")
     text = _line(result.content)
-    return ContextItem(
+    rendered = RenderedRecord(
         source="memory",
-        content=f"**Memory**: {text}\n*Category: {_line(category)}, Importance: {memory.importance:g}*",
-        relevance=result.score,
+        heading=f"**Memory**: {text}",
+        body=f"*Category: {_line(category)}, Importance: {memory.importance:g}*",
         metadata={
             "id": result.key,
             "category": category,
             "importance": memory.importance,
             "created_at": memory.created_at or str(memory.metadata.get("timestamp", "")),
         },
-        said=text,
-        rank=result.score * (1 + IMPORTANT * memory.importance),
     )
+    return _item(rendered, result, text, boost=1 + IMPORTANCE_BOOST * memory.importance)
 
 
 def code_item(unit: CodeUnit, result: MemoryResult) -> ContextItem:
-    """A unit of code: what it is called, where it stands, its signature and docstring."""
-    where = f"{_line(unit.file_path)}:{unit.start_line}"
-    body = "\n".join(part for part in (as_data(unit.signature), as_data(unit.docstring)) if part.strip())
-    fence = "````" if "```" in body else "```"
-    head = f"**{_line(unit.unit_type)}** `{_line(unit.qualified_name)}` in `{where}`"
+    """A code unit."""
+    text = f"{unit.file_path} {unit.qualified_name} {_source(unit)}"
+    return _item(_rendered_code(unit), result, text, pointer=f"*(truncated, see full at {_location(unit)})*")
+
+
+def experience_item(experience: Experience, result: MemoryResult, recency: float = 1.0) -> ContextItem:
+    """An experience without its root cause."""
+    return _experience_item(experience, result, _rendered_experience(experience), recency)
+
+
+def explained_item(experience: Experience, result: MemoryResult) -> ContextItem:
+    """An experience with its root cause."""
+    return _experience_item(experience, result, _rendered_experience(experience, explained=True))
+
+
+def aspect_item(axis: str, experience: Experience, result: MemoryResult) -> ContextItem:
+    """One axis of an experience."""
+    if axis == "surprise":
+        heading = f"**Surprise**: {_line(experience.surprise)}"
+    elif axis == "root_cause":
+        heading = f"**{experience.root_cause_category or 'root cause'}**: {_line(experience.root_cause)}"
+    else:
+        return explained_item(experience, result)
+    rendered = RenderedRecord(
+        source="experience", heading=heading, body=f"*{_line(experience.goal)}*", metadata=_facts(experience)
+    )
+    return _experience_item(experience, result, rendered)
+
+
+def value_item(value: Value, result: MemoryResult) -> ContextItem:
+    """A principle that several experiences share."""
+    return _item(_rendered_value(value), result, _line(value.text))
+
+
+def commit_item(commit: Commit, result: MemoryResult, recency: float = 1.0) -> ContextItem:
+    """A commit with author, time, message and files."""
+    return _item(_rendered_commit(commit), result, commit.message, boost=recency)
+
+
+def _experience_item(
+    experience: Experience, result: MemoryResult, rendered: RenderedRecord, recency: float = 1.0
+) -> ContextItem:
+    return _item(
+        rendered,
+        result,
+        experience.text("full"),
+        pointer=f"*(truncated, full experience ID: {_line(experience.id)})*",
+        boost=TIER_BOOSTS.get(experience.confidence_tier, 1.0) * recency,
+    )
+
+
+def _item(
+    rendered: RenderedRecord, result: MemoryResult, text: str, *, pointer: str = "", boost: float = 1.0
+) -> ContextItem:
     return ContextItem(
-        source="code",
-        content=f"{head}\n{fence}{_line(unit.language)}\n{body}\n{fence}",
+        source=rendered.source,
+        content=f"{rendered.heading}\n{rendered.body}",
         relevance=result.score,
+        metadata=rendered.metadata,
+        said=text,
+        pointer=pointer,
+        rank=result.score * boost,
+    )
+
+
+def _rendered_code(unit: CodeUnit) -> RenderedRecord:
+    source = _source(unit)
+    fence = "````" if "```" in source else "```"
+    return RenderedRecord(
+        source="code",
+        heading=f"**{_line(unit.unit_type)}** `{_line(unit.qualified_name)}` in `{_location(unit)}`",
+        body=f"{fence}{_line(unit.language)}\n{source}\n{fence}",
         metadata={
             "file_path": unit.file_path,
             "start_line": unit.start_line,
@@ -65,85 +149,61 @@ def code_item(unit: CodeUnit, result: MemoryResult) -> ContextItem:
             "language": unit.language,
             "qualified_name": unit.qualified_name,
         },
-        said=f"{unit.file_path} {unit.qualified_name} {body}",
-        pointer=f"*(truncated, see full at {where})*",
-        rank=result.score,
     )
 
 
-def experience_item(experience: Experience, result: MemoryResult, recency: float = 1.0) -> ContextItem:
-    """All of an experience."""
-    told = [
-        ("Goal", experience.goal),
-        ("Hypothesis", experience.hypothesis),
-        ("Action", experience.action),
-        ("Prediction", experience.prediction),
-        (
-            "Outcome",
-            " - ".join(part for part in (experience.outcome_status or "open", experience.outcome_result) if part),
-        ),
-        ("Surprise", experience.surprise),
-        ("Lesson", experience.what_worked or experience.takeaway),
-    ]
-    lines = [f"- **{name}**: {_line(text)}" for name, text in told if text.strip()]
-    return _experience(experience, result, "\n".join([_headline(experience), *lines]), recency)
+def _source(unit: CodeUnit) -> str:
+    return "\n".join(part for part in (as_data(unit.signature), as_data(unit.docstring)) if part.strip())
 
 
-def explained_item(experience: Experience, result: MemoryResult) -> ContextItem:
-    """All of an experience, and why it went so."""
-    item = experience_item(experience, result)
-    why = " - ".join(part for part in (experience.root_cause_category, experience.root_cause) if part)
-    return replace(item, content=f"{item.content}\n- **Root cause**: {_line(why)}") if why else item
+def _location(unit: CodeUnit) -> str:
+    return f"{_line(unit.file_path)}:{unit.start_line}"
 
 
-def premortem_item(experience: Experience, result: MemoryResult) -> ContextItem:
-    """An experience as a warning that stands alone."""
-    item = explained_item(experience, result)
-    return replace(item, content=item.content.replace("Experience", "Premortem", 1))
-
-
-def aspect_item(axis: str, experience: Experience, result: MemoryResult) -> ContextItem:
-    """What an experience says on one axis."""
-    if axis == "surprise":
-        text = f"**Surprise**: {_line(experience.surprise)}\n*{_line(experience.goal)}*"
-    elif axis == "root_cause":
-        category = experience.root_cause_category or "root cause"
-        text = f"**{category}**: {_line(experience.root_cause)}\n*{_line(experience.goal)}*"
-    else:
-        return explained_item(experience, result)
-    return _experience(experience, result, text, 1.0)
-
-
-def _experience(experience: Experience, result: MemoryResult, content: str, recency: float) -> ContextItem:
-    return ContextItem(
+def _rendered_experience(
+    experience: Experience, *, label: str = "Experience", explained: bool = False
+) -> RenderedRecord:
+    fields = [*_outline(experience), *(_explanation(experience) if explained else ())]
+    return RenderedRecord(
         source="experience",
-        content=content,
-        relevance=result.score,
-        metadata={
-            "id": experience.id,
-            "domain": experience.domain,
-            "strategy": experience.strategy,
-            "outcome_status": experience.outcome_status,
-            "confidence_tier": experience.confidence_tier,
-            "iteration_count": experience.iteration_count,
-        },
-        said=experience.text("full"),
-        pointer=f"*(truncated, full experience ID: {_line(experience.id)})*",
-        rank=result.score * TIERS.get(experience.confidence_tier, 1.0) * recency,
+        heading=f"**{label}**: {_line(experience.domain)} | {_line(experience.strategy)}",
+        body="\n".join(f"- **{name}**: {_line(text)}" for name, text in fields if text.strip()),
+        metadata=_facts(experience),
     )
 
 
-def _headline(experience: Experience) -> str:
-    return f"**Experience**: {_line(experience.domain)} | {_line(experience.strategy)}"
+def _outline(experience: Experience) -> Iterator[tuple[str, str]]:
+    outcome = (experience.outcome_status or "open", experience.outcome_result)
+    yield "Goal", experience.goal
+    yield "Hypothesis", experience.hypothesis
+    yield "Action", experience.action
+    yield "Prediction", experience.prediction
+    yield "Outcome", " - ".join(part for part in outcome if part)
+    yield "Surprise", experience.surprise
+    yield "Lesson", experience.what_worked or experience.takeaway
 
 
-def value_item(value: Value, result: MemoryResult) -> ContextItem:
-    """A principle that experiences have in common."""
-    text = _line(value.text)
-    return ContextItem(
+def _explanation(experience: Experience) -> Iterator[tuple[str, str]]:
+    cause = (experience.root_cause_category, experience.root_cause)
+    yield "Root cause", " - ".join(part for part in cause if part)
+
+
+def _facts(experience: Experience) -> dict[str, Any]:
+    return {
+        "id": experience.id,
+        "domain": experience.domain,
+        "strategy": experience.strategy,
+        "outcome_status": experience.outcome_status,
+        "confidence_tier": experience.confidence_tier,
+        "iteration_count": experience.iteration_count,
+    }
+
+
+def _rendered_value(value: Value) -> RenderedRecord:
+    return RenderedRecord(
         source="value",
-        content=f"**Value** ({_line(value.axis)}, cluster size: {value.cluster_size}):\n{text}",
-        relevance=result.score,
+        heading=f"**Value** ({_line(value.axis)}, cluster size: {value.cluster_size}):",
+        body=_line(value.text),
         metadata={
             "id": value.id,
             "axis": value.axis,
@@ -151,22 +211,18 @@ def value_item(value: Value, result: MemoryResult) -> ContextItem:
             "cluster_size": value.cluster_size,
             "similarity_to_centroid": value.similarity_to_centroid,
         },
-        said=text,
-        rank=result.score,
     )
 
 
-def commit_item(commit: Commit, result: MemoryResult, recency: float = 1.0) -> ContextItem:
-    """A change: who, when, why, and which files."""
-    shown = ", ".join(_line(path) for path in commit.files_changed[:SHOWN_FILES])
-    more = ", ..." if len(commit.files_changed) > SHOWN_FILES else ""
-    files = f"\n*Files: {shown}{more}*" if shown else ""
-    head = f"**Commit** `{commit.sha[:7]}` by {_line(commit.author)} on {_line(commit.timestamp)}"
+def _rendered_commit(commit: Commit) -> RenderedRecord:
+    paths = ", ".join(_line(path) for path in commit.files_changed[:MAX_FILES])
+    more = ", ..." if len(commit.files_changed) > MAX_FILES else ""
+    files = f"\n*Files: {paths}{more}*" if paths else ""
     message = "\n".join(_line(part) for part in as_data(commit.message).strip().split("\n") if part.strip())
-    return ContextItem(
+    return RenderedRecord(
         source="commit",
-        content=f"{head}\n{message}{files}",
-        relevance=result.score,
+        heading=f"**Commit** `{commit.sha[:7]}` by {_line(commit.author)} on {_line(commit.timestamp)}",
+        body=f"{message}{files}",
         metadata={
             "sha": commit.sha,
             "author": commit.author,
@@ -175,23 +231,21 @@ def commit_item(commit: Commit, result: MemoryResult, recency: float = 1.0) -> C
             "insertions": commit.insertions,
             "deletions": commit.deletions,
         },
-        said=f"{commit.message}",
-        rank=result.score * recency,
     )
 
 
-SHOWN: Mapping[str, Shown] = {
-    "code": lambda result: code_item(CodeUnit.read(result), result),
-    "commits": lambda result: commit_item(Commit.read(result), result),
-    "values": lambda result: value_item(Value.read(result), result),
-    "experiences": lambda result: experience_item(Experience.read(result), result),
-    "premortem": lambda result: premortem_item(Experience.read(result), result),
+RENDERERS: Mapping[str, Renderer] = {
+    "code": lambda result: _rendered_code(CodeUnit.read(result)),
+    "commits": lambda result: _rendered_commit(Commit.read(result)),
+    "values": lambda result: _rendered_value(Value.read(result)),
+    "experiences": lambda result: _rendered_experience(Experience.read(result)),
+    "premortem": lambda result: _rendered_experience(Experience.read(result), label="Premortem", explained=True),
 }
-"""What was learned as it is shown, by the shelf it was found on; failures also as warnings."""
+"""Renderers by shelf; `premortem` renders an experience as a warning."""
 
 
-def assembled(title: str, sections: Mapping[str, Sequence[ContextItem]], footer: str) -> str:
-    """The sections that have anything, under a title; empty if none has."""
+def render_sections(title: str, sections: Mapping[str, Sequence[ContextItem]], footer: str) -> str:
+    """The non-empty sections under a title; empty if there are none."""
     parts = [
         "\n\n".join([f"## {name}", *(item.content for item in items)]) for name, items in sections.items() if items
     ]
@@ -199,5 +253,5 @@ def assembled(title: str, sections: Mapping[str, Sequence[ContextItem]], footer:
 
 
 def _line(text: Any) -> str:
-    """The text on one line: it cannot look like a heading, nor end a block."""
+    """The text on one line, so that it cannot form a heading or end a block."""
     return one_line(str(text)).lstrip("#>")

@@ -1,4 +1,4 @@
-"""Fills a memory from a project: its code, its commits, its documents, and what its experiences have in common."""
+"""Indexers that fill a memory with a project's code, commits, documents and values."""
 
 from __future__ import annotations
 

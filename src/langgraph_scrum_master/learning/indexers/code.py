@@ -1,4 +1,4 @@
-"""Code as units: functions, classes, methods, modules and constants, with signature and docstring."""
+"""Indexes code units: functions, classes, methods, modules and constants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langgraph_scrum_master.learning.indexers.files import (
     indexed_memory,
     numbered,
 )
-from langgraph_scrum_master.learning.indexers.grammars import GRAMMARS, LONGEST_SIGNATURE, parsed_units
+from langgraph_scrum_master.learning.indexers.grammars import GRAMMARS, LONGEST_SIGNATURE, parse_units
 from langgraph_scrum_master.learning.records import CodeUnit
 from langgraph_scrum_master.memory.records import Memory
 from langgraph_scrum_master.model import digest
@@ -32,10 +32,10 @@ _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 async def index_code(
     memory: MemoryStore, root: str | Path, project: str = "", progress: IndexProgress | None = None
 ) -> IndexReport:
-    """Keep the units of a project's files in the memory's code; only what changed is written.
+    """Store the code units of a project on the memory's shelf `code`. Only changed units are written.
 
-    Python is always read; JavaScript, TypeScript, Go, Rust and Java with the extra `code`, without which they are
-    named among what was skipped.
+    Python needs no extra. JavaScript, TypeScript, Go, Rust and Java need the extra `code`; without it their files are
+    reported as skipped.
     """
     shelf = indexed_memory(memory, "index_code", "shelves").beside("code")
     folder = Path(root)
@@ -47,25 +47,25 @@ async def index_code(
 
 
 def code_units(path: str, text: str, project: str = "") -> list[CodeUnit]:
-    """The units of a file, read by its suffix; raises ValueError if it cannot be parsed."""
-    units = python_units(path, text) if path.endswith(".py") else parsed_units(path, text)
+    """The units of a file, parsed by its suffix. Raises ValueError if it cannot be parsed."""
+    units = python_units(path, text) if path.endswith(".py") else parse_units(path, text)
     names = numbered(unit.qualified_name for unit in units)
     lines = text.split("\n")
     return [
-        replace(unit, qualified_name=name, project=project, content_hash=_hashed(unit, lines))
+        replace(unit, qualified_name=name, project=project, content_hash=_content_hash(unit, lines))
         for unit, name in zip(units, names, strict=True)
     ]
 
 
-def _hashed(unit: CodeUnit, lines: Sequence[str]) -> str:
-    # What is in a class or a module has units of its own: a change there is none of the whole.
-    of_its_own = unit.unit_type not in ("class", "module")
-    source = "\n".join(lines[unit.start_line - 1 : unit.end_line]) if of_its_own else unit.docstring
+def _content_hash(unit: CodeUnit, lines: Sequence[str]) -> str:
+    # The members of a class or a module are units themselves: their changes do not count as changes of the whole.
+    is_leaf = unit.unit_type not in ("class", "module")
+    source = "\n".join(lines[unit.start_line - 1 : unit.end_line]) if is_leaf else unit.docstring
     return digest(unit.signature, source)
 
 
 def python_units(path: str, text: str) -> list[CodeUnit]:
-    """The units of a Python file, its module first; raises ValueError if it is none."""
+    """The units of a Python file, the module first. Raises ValueError for invalid syntax."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
@@ -87,9 +87,9 @@ def _module(path: str, tree: ast.Module, text: str) -> CodeUnit:
 
 
 def _constants(tree: ast.Module) -> Iterator[CodeUnit]:
-    """What is named in capitals, or has a docstring."""
+    """Module-level assignments in capitals, or with a docstring."""
     for node, below in zip_longest(tree.body, tree.body[1:]):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and (name := _assigned(node)):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and (name := _target_name(node)):
             docstring = _docstring(below)
             if docstring or _CONSTANT.fullmatch(name):
                 yield CodeUnit(
@@ -103,7 +103,7 @@ def _constants(tree: ast.Module) -> Iterator[CodeUnit]:
                 )
 
 
-def _assigned(node: ast.Assign | ast.AnnAssign) -> str:
+def _target_name(node: ast.Assign | ast.AnnAssign) -> str:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else ""
 

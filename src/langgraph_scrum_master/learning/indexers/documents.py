@@ -1,4 +1,4 @@
-"""Documents, cut at their headings; of a decision that is no longer in force, only that it is not."""
+"""Indexes documents by section. Decision records that are not in force are stored as a note that says so."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from langgraph_scrum_master.text.sections import FRONT_MATTER, sections_of
 _SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
 LONGEST = 2_000
-"""Characters of a piece; a longer section is cut after a paragraph, or else a sentence, a line or a word."""
+"""The maximum of characters per piece. Longer sections are split at a paragraph, sentence, line or word."""
 
 ADR_FOLDERS = frozenset({"adr", "adrs", "decisions", "architecture-decisions", "architecture_decisions"})
 
 _ADR_NAME = re.compile(r"adr[-_ ]?\d", re.I)
 _ADR_NUMBER = re.compile(r"^(?:ADR)?[-_ ]?\d+\s*[.:–—-]?\s*", re.I)
 _LIST = re.compile(r"(?:^|/)(?:[\w-]*requirements|constraints|CMakeLists|robots)[\w.-]*\.txt$")
-"""Texts for machines."""
+"""Text files for tools, not for readers."""
 
 
 async def index_documents(memory: MemoryStore, root: str | Path, progress: IndexProgress | None = None) -> IndexReport:
-    """Keep the sections of a project's documents among its memories; only what changed is written."""
+    """Store the sections of a project's documents as memories. Only changed sections are written."""
     return await index_files(
         indexed_memory(memory, "index_documents"), Path(root), _SUFFIXES, _cut, "documents", progress
     )
@@ -49,7 +49,7 @@ def _cut(source: ChangedFile) -> list[Memory]:
     facts: dict[str, Any] = {"category": "context"}
     if adr:
         facts = {"category": "decision", "adr": f"ADR-{adr.number}", **({"status": adr.status} if adr.status else {})}
-        pieces = _of_adr(adr, pieces)
+        pieces = _adr_pieces(adr, pieces)
     keys = numbered(f"{source.path}#{title}" for title, _ in pieces)
     return [
         Memory(
@@ -64,7 +64,7 @@ def _cut(source: ChangedFile) -> list[Memory]:
 
 
 def _adr(source: ChangedFile) -> Adr | None:
-    """The decision record that the document is, by its folder or its name, and its number."""
+    """The document as a decision record, if its folder or name says so and it has a number."""
     *folders, name = source.path.lower().split("/")
     if not ADR_FOLDERS.intersection(folders) and not _ADR_NAME.match(name):
         return None
@@ -72,18 +72,18 @@ def _adr(source: ChangedFile) -> Adr | None:
     return adr if adr.number else None
 
 
-def _of_adr(adr: Adr, pieces: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Its pieces under its number, but for its status; if it must not be followed, only that, and what replaced it."""
+def _adr_pieces(adr: Adr, pieces: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pieces of a decision in force, titled by its number; otherwise one note with its status or successor."""
     name = f"ADR-{adr.number}: {_ADR_NUMBER.sub('', adr.title)}"
     if not adr.in_force:
         status = f"superseded by ADR-{adr.successor}" if adr.successor else adr.status.split("\n")[0]
         return [(name, f"Not in force: {status}.")]
-    told = [(title.removeprefix(adr.title), text) for title, text in pieces]
-    return [(name + title, text) for title, text in told if title.lower() != " > status" and (text or not title)]
+    untitled = [(title.removeprefix(adr.title), text) for title, text in pieces]
+    return [(name + title, text) for title, text in untitled if title.lower() != " > status" and (text or not title)]
 
 
 def sections(text: str, rst: bool = False) -> list[tuple[str, str]]:
-    """The pieces of a document, each with the headings it stands under."""
+    """The pieces of a document, each with its headings."""
     text = FRONT_MATTER.sub("", text)
     return [
         (section.title, piece)
