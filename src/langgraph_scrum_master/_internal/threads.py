@@ -11,6 +11,8 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from langgraph_scrum_master._internal.logs import logger
+
 T = TypeVar("T")
 
 
@@ -56,15 +58,26 @@ async def off_loop(call: Callable[..., T], *args: Any) -> T:
         try:
             settled = (outcome.set_result, context.run(call, *args))
         except BaseException as error:
-            # A future takes no StopIteration, and whoever waits for it would wait for ever.
-            told = RuntimeError(f"StopIteration: {error}") if isinstance(error, StopIteration) else error
-            settled = (outcome.set_exception, told)  # type: ignore[assignment]
+            settled = (outcome.set_exception, contained(error))  # type: ignore[assignment]
         # The loop may be gone by now: then nobody waits.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *settled)
 
     _in_a_thread(work)
     return await outcome
+
+
+def contained(error: BaseException) -> Exception:
+    """The exception of somebody else's code as one that `except Exception` catches.
+
+    `SystemExit`, `KeyboardInterrupt` and native panics would end the event loop of whoever waits, and a future takes no
+    `StopIteration`.
+    """
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    wrapped = RuntimeError(f"{type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def _in_a_thread(work: Callable[[], None]) -> None:
@@ -107,7 +120,18 @@ def _own_home() -> _Home:
         # A forked child has the loop but not its thread.
         if _home is None or _home.process != os.getpid():
             loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="scrum-master", daemon=True)
+            thread = threading.Thread(target=_run, args=(loop,), name="scrum-master", daemon=True)
             thread.start()
             _home = _Home(loop, thread, os.getpid())
         return _home
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop for ever: every later call in the process would wait for a loop that has ended."""
+    while True:
+        try:
+            loop.run_forever()
+        except BaseException as error:
+            logger.error("event_loop.interrupted", error=f"{type(error).__name__}: {error}")
+        else:
+            return
