@@ -191,7 +191,7 @@ def test_the_command_lists_sessions_and_turns(file: Path) -> None:
     assert [line.split()[:2] for line in shown.splitlines()[1:]] == [["s1", "first"], ["s1", "second"]]
     assert "dynamic" in shown
     assert json.loads(records_command("list", file, "--json")) == {"s1": ["first", "second"]}
-    assert records_command("list", file, "nobody") == "Nothing was recorded.\n"
+    assert records_command("list", file, "nobody") == "No records.\n"
 
 
 def test_the_command_shows_a_turn_by_path_and_the_newest_if_none_is_named(file: Path) -> None:
@@ -225,8 +225,14 @@ def a_text_file(path: Path) -> Path:
         (lambda file: ["show", str(file), "s1", "third"], "there is no record of turn 'third' of session 's1'"),
         (lambda file: ["show", str(file), "nobody"], "there is no record of session 'nobody'"),
         (lambda file: ["list", str(file.with_name("none.sqlite"))], "there is no store in"),
-        (lambda file: ["list", str(a_text_file(file.with_name("text")))], "text' holds no store: give the file"),
-        (lambda file: ["list", str(another_database(file.with_name("other")))], "other' holds no store: give the file"),
+        (
+            lambda file: ["list", str(a_text_file(file.with_name("text")))],
+            "text' is not a LangGraph store: pass the file",
+        ),
+        (
+            lambda file: ["list", str(another_database(file.with_name("other")))],
+            "other' is not a LangGraph store: pass the file",
+        ),
     ],
 )
 def test_what_cannot_be_shown_is_told(file: Path, arguments: Any, told: str) -> None:

@@ -24,7 +24,7 @@ from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue import Document, KnowledgeBase, KnowledgeChunk, ResolvedEntity
 from langgraph_scrum_master.dialogue.knowledge import SearchResult
-from langgraph_scrum_master.dialogue.knowledge.boosts import boosted
+from langgraph_scrum_master.dialogue.knowledge.boosts import apply_boosts
 from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.memory.record_memory import RecordMemory
 from langgraph_scrum_master.protocols import Knowledge
@@ -251,12 +251,12 @@ async def test_namespaces_and_shelves_do_not_mix(tmp_path: Path) -> None:
 async def test_what_cannot_be_done_is_told() -> None:
     base = a_base()
 
-    with pytest.raises(NotFoundError, match="there is no document 'nothing' to update: index_document keeps a new one"):
+    with pytest.raises(NotFoundError, match="there is no document 'nothing' to update: add it with index_document"):
         await base.update_document("nothing", a_document())
     text: Any = "Paper is wood."
-    with pytest.raises(ConfigError, match="a Document must be given, with title and text, got 'Paper"):
+    with pytest.raises(ConfigError, match="expected a Document with title and text, got 'Paper"):
         await base.index_document(text)
-    with pytest.raises(ConfigError, match="a document's text must be a text that is not empty, got ' '"):
+    with pytest.raises(ConfigError, match="a document's text must be a non-empty string, got ' '"):
         a_document(text=" ")
     with pytest.raises(ConfigError, match="date must be ISO 8601 such as 2026-03-02, got 'yesterday'"):
         a_document(date="yesterday")
@@ -300,7 +300,7 @@ async def test_dates_of_many_forms_are_shown_as_days(given: Any, shown: str) -> 
     ],
 )
 def test_a_new_document_counts_more(day: str, added: float) -> None:
-    (result,) = boosted([a_result(date=day)], [], NOON, RAGConfig(recency_weight=0.5))
+    (result,) = apply_boosts([a_result(date=day)], [], NOON, RAGConfig(recency_weight=0.5))
 
     assert result.score == pytest.approx(0.6 + 0.5 * 0.2 * added)
 
@@ -309,7 +309,9 @@ def test_a_piece_counts_more_the_more_of_the_entities_it_names() -> None:
     entities = [an_entity("John Smith", "JS"), an_entity("Zürich"), an_entity("John Smith"), an_entity("Al")]
     pieces = ["Nobody also.", "In ZURICH.", "john  smith in Zürich", "Al, John Smith: Zürich"]
 
-    found = boosted([a_result(each) for each in pieces], entities, NOON, RAGConfig(entity_weight=1.0, recency_weight=0))
+    found = apply_boosts(
+        [a_result(each) for each in pieces], entities, NOON, RAGConfig(entity_weight=1.0, recency_weight=0)
+    )
 
     assert [(each.content, round(each.score, 3)) for each in found] == [
         ("Al, John Smith: Zürich", 0.9),
@@ -322,7 +324,7 @@ def test_a_piece_counts_more_the_more_of_the_entities_it_names() -> None:
 def test_scores_above_one_still_tell_the_order_and_relevance_stays_within_one() -> None:
     results = [a_result("Old.", 1.0), a_result("John.", 0.95)]
 
-    found = boosted(results, [an_entity("John")], NOON, RAGConfig(entity_weight=1.0))
+    found = apply_boosts(results, [an_entity("John")], NOON, RAGConfig(entity_weight=1.0))
 
     assert [(each.content, each.chunk().relevance) for each in found] == [("John.", 1.0), ("Old.", 1.0)]
 

@@ -1,4 +1,4 @@
-"""The people and things that a dialogue is about: who they are, where a text names them, what a prompt is told."""
+"""The entities of a dialogue: a registry, recognition in texts, and rendering for prompts."""
 
 from __future__ import annotations
 

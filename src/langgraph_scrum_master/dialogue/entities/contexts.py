@@ -1,4 +1,4 @@
-"""What a prompt is told of an entity."""
+"""Renders entities for prompts."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from langgraph_scrum_master.dialogue.model import EntityContext, EntityRelations
 from langgraph_scrum_master.text.sanitize import one_line
 from langgraph_scrum_master.text.trim import trim
 
-FIRST = ("email", "phone", "title", "department", "location")
-"""Attributes that are told before others, in this order."""
+PREFERRED_ATTRIBUTES = ("email", "phone", "title", "department", "location")
+"""Attributes listed before others, in this order."""
 
-_LONGEST = 300
-"""Characters of a description or an attribute."""
+_MAX_CHARACTERS = 300
+"""Maximum length of a description or an attribute."""
 
 Attributes = Sequence[tuple[str, str]]
 
 
 def select_attributes(entity: Entity, limit: int) -> list[tuple[str, str]]:
-    """The attributes that tell most, at most so many; empty ones are left out."""
-    told = {name: value for name, value in entity.attributes.items() if value.strip()}
-    by_fold = {name.lower(): name for name in reversed(told)}
-    first = [by_fold[name] for name in FIRST if name in by_fold]
-    names = [*first, *(name for name in told if name not in first)]
-    return [(name, told[name]) for name in names[: max(0, limit)]]
+    """The first `limit` non-empty attributes, preferred ones first."""
+    attributes = {name: value for name, value in entity.attributes.items() if value.strip()}
+    by_lower = {name.lower(): name for name in reversed(attributes)}
+    first = [by_lower[name] for name in PREFERRED_ATTRIBUTES if name in by_lower]
+    names = [*first, *(name for name in attributes if name not in first)]
+    return [(name, attributes[name]) for name in names[: max(0, limit)]]
 
 
 def relationships(entity: Entity, known: Mapping[str, Entity]) -> list[EntityRelationship]:
-    """What it is to others that are known; those that are gone are passed over."""
+    """The entity's relations to known entities. Others are skipped."""
     return [
         EntityRelationship(
             relation=each.relation, target_id=each.target_id, target_name=known[each.target_id].canonical_name
@@ -45,7 +45,7 @@ def entity_context(
     related: Sequence[EntityRelationship] = (),
     template: str = "",
 ) -> EntityContext:
-    """The entity with what is to be told of it, as text, by a template if there is one."""
+    """Render an entity, by the template if there is one."""
     return EntityContext(
         entity_id=entity.id,
         name=entity.canonical_name,
@@ -54,42 +54,42 @@ def entity_context(
         attributes=tuple(attributes),
         relationships=tuple(related),
         relevance=relevance,
-        formatted=_templated(template, entity, attributes, related)
+        formatted=_fill_template(template, entity, attributes, related)
         if template
-        else _formatted(entity, attributes, related),
-        compressed=_compressed(entity, attributes),
+        else _format(entity, attributes, related),
+        compressed=_compress(entity, attributes),
     )
 
 
-def _formatted(entity: Entity, attributes: Attributes, related: Sequence[EntityRelationship]) -> str:
+def _format(entity: Entity, attributes: Attributes, related: Sequence[EntityRelationship]) -> str:
     lines = [_heading(entity)]
     if description := _line(entity.description):
         lines.append(f"  {description}")
-    lines += [f"  {told}" for told in _told(attributes)]
+    lines += [f"  {pair}" for pair in _pairs(attributes)]
     if related:
-        lines.append(f"  Related: {_others(related)}")
+        lines.append(f"  Related: {_related_names(related)}")
     return "\n".join(lines)
 
 
-def _templated(template: str, entity: Entity, attributes: Attributes, related: Sequence[EntityRelationship]) -> str:
+def _fill_template(template: str, entity: Entity, attributes: Attributes, related: Sequence[EntityRelationship]) -> str:
     return template.format(
         name=_line(entity.canonical_name),
         type=_line(entity.entity_type),
         description=_line(entity.description),
-        attributes=", ".join(_told(attributes)),
-        related=_others(related),
+        attributes=", ".join(_pairs(attributes)),
+        related=_related_names(related),
     )
 
 
-def _told(attributes: Attributes) -> list[str]:
+def _pairs(attributes: Attributes) -> list[str]:
     return [f"{_line(name)}: {_line(value)}" for name, value in attributes]
 
 
-def _others(related: Sequence[EntityRelationship]) -> str:
+def _related_names(related: Sequence[EntityRelationship]) -> str:
     return ", ".join(f"{_line(each.relation)} {_line(each.target_name)}" for each in related)
 
 
-def _compressed(entity: Entity, attributes: Attributes) -> str:
+def _compress(entity: Entity, attributes: Attributes) -> str:
     if not attributes:
         return _heading(entity)
     name, value = attributes[0]
@@ -102,5 +102,5 @@ def _heading(entity: Entity) -> str:
 
 
 def _line(text: str) -> str:
-    """The text as data on one line: it could look like another entity otherwise."""
-    return trim(one_line(text), lambda start: len(start) <= _LONGEST)
+    """The text on one line, so that it cannot imitate another entity."""
+    return trim(one_line(text), lambda start: len(start) <= _MAX_CHARACTERS)

@@ -1,4 +1,4 @@
-"""A person or thing, as it is known."""
+"""The entity model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langgraph_scrum_master.text.spelling import fold, words_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation(Plain):
-    """What an entity is to another, as in `reports to`."""
+    """A relation to another entity, such as `reports to`."""
 
     relation: str
     target_id: str
@@ -22,11 +22,11 @@ class Relation(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity(Plain):
-    """A person or thing that a dialogue may be about."""
+    """A person or thing that a dialogue may mention."""
 
     canonical_name: str
     id: str = ""
-    """The words of the name if there is none, as in `john-smith`."""
+    """Derived from the name by default, as in `john-smith`."""
     entity_type: str = ""
     """Such as person, team or product."""
     aliases: tuple[str, ...] = ()
@@ -34,26 +34,26 @@ class Entity(Plain):
     attributes: dict[str, str] = field(default_factory=dict, hash=False)
     relations: tuple[Relation, ...] = ()
     salience: float = 0.0
-    """From 0 to 1: how much the dialogue is about it just now."""
+    """Current importance in the dialogue, from 0 to 1."""
 
     def __post_init__(self) -> None:
-        _listed(self, "aliases", str)
-        _listed(self, "relations", Relation)
-        given: Any = self.attributes
-        if not isinstance(given, Mapping):
-            raise ConfigError(f"attributes must be a dict of texts, got {given!r}")
-        texts = {str(name): str(value) for name, value in given.items() if value is not None}
+        _check_list(self, "aliases", str)
+        _check_list(self, "relations", Relation)
+        attributes: Any = self.attributes
+        if not isinstance(attributes, Mapping):
+            raise ConfigError(f"attributes must be a dict of strings, got {attributes!r}")
+        texts = {str(name): str(value) for name, value in attributes.items() if value is not None}
         object.__setattr__(self, "attributes", texts)
         clamp(self, "salience", 0.0, 1.0)
         for name in (self.canonical_name, *self.aliases):
             if not words_in(name):
-                raise ConfigError(f"a name must be a text with a letter, a digit or a sign in it, got {name!r}")
+                raise ConfigError(f"a name must contain a letter, digit or symbol, got {name!r}")
         if not self.id:
             object.__setattr__(self, "id", "-".join(map(fold, self.canonical_name.replace("-", " ").split())))
 
 
-def _listed(entity: Entity, name: str, kind: type) -> None:
-    given: Any = getattr(entity, name)
-    if not isinstance(given, list | tuple) or not all(isinstance(each, kind) for each in given):
-        raise ConfigError(f"{name} must be a list of {kind.__name__}, got {given!r}")
+def _check_list(entity: Entity, name: str, kind: type) -> None:
+    items: Any = getattr(entity, name)
+    if not isinstance(items, list | tuple) or not all(isinstance(each, kind) for each in items):
+        raise ConfigError(f"{name} must be a list of {kind.__name__}, got {items!r}")
     freeze(entity, name)

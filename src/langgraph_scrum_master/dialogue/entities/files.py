@@ -1,4 +1,4 @@
-"""Entities in a file."""
+"""Reads and writes entity files."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ FORMATS = (".json", ".jsonl", ".toml")
 
 
 def read_entities(path: Path) -> tuple[list[Entity], int]:
-    """The entities of a file, and the turn of the dialogue that their salience is of."""
+    """The entities in a file, and the dialogue turn at which it was saved."""
     text = load_text(path, LARGEST_DOCUMENT)
     try:
-        data = _parsed(path.suffix.lower(), text)
+        data = _parse(path.suffix.lower(), text)
     except ValueError as error:
         raise DecodeError(f"{str(path)!r} cannot be read as {' or '.join(FORMATS)}: {error}") from error
     rows, turn = (data.get("entities"), data.get("turn", 0)) if isinstance(data, Mapping) else (data, 0)
     if not isinstance(rows, list) or not isinstance(turn, int):
-        raise DecodeError(f"{str(path)!r} must hold a list of `entities`, each with a `canonical_name`")
+        raise DecodeError(f"{str(path)!r} must contain a list of `entities`, each with a `canonical_name`")
     return [_entity(row, f"{path.name}, entity {number}") for number, row in enumerate(rows, 1)], turn
 
 
 def write_entities(path: Path, entities: Iterable[Entity], turn: int) -> None:
-    """Write them as JSON; whoever reads at the same time sees the old file or the new one, whole."""
+    """Write the entities as JSON, atomically."""
     data = {"turn": turn, "entities": [entity.to_dict() for entity in entities]}
     write_atomically(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
-def _parsed(suffix: str, text: str) -> Any:
+def _parse(suffix: str, text: str) -> Any:
     if suffix == ".json":
         return json.loads(text)
     if suffix == ".jsonl":
         return [json.loads(line) for line in text.split("\n") if line.strip()]
     if suffix == ".toml":
         return tomllib.loads(text)
-    raise ValueError(f"its name ends in {suffix!r}")
+    raise ValueError(f"unknown suffix {suffix!r}")
 
 
 def _entity(row: object, where: str) -> Entity:
-    # Files have numbers where a prompt has texts.
+    # Attribute values in files may be numbers.
     texts = {name: str(value) for name, value in dict_of(dict_of(row).get("attributes")).items()}
     try:
         return from_plain(Entity, {**row, "attributes": texts} if isinstance(row, Mapping) else row)

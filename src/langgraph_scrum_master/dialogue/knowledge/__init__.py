@@ -1,4 +1,4 @@
-"""Documents in pieces: kept, found, put in order and formatted."""
+"""A knowledge base: documents are chunked, stored, searched, reranked and formatted."""
 
 from __future__ import annotations
 

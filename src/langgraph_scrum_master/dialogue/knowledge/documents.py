@@ -1,4 +1,4 @@
-"""Documents and their pieces, as they are kept and found again."""
+"""Documents, their chunks and search results."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.chunks import chunks
 from langgraph_scrum_master.text.sanitize import as_data, one_line
 
-_RULE = re.compile(r"^[ \t]*-{3,}[ \t]*$", re.M)
+_HORIZONTAL_RULE = re.compile(r"^[ \t]*-{3,}[ \t]*$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document(Plain):
-    """A text to look things up in."""
+    """A document of a knowledge base."""
 
     title: str
     text: str
     url: str = ""
     date: str = ""
-    """A day or a time, as ISO 8601: the newer, the more its pieces count."""
+    """A date or time in ISO 8601. Newer documents are boosted."""
     doc_type: str = "document"
     """Such as email, page or ticket."""
     id: str = ""
-    """Made from title, address and text if there is none. Give one to documents that change."""
+    """Derived from title, URL and text by default. Set it for documents that change."""
 
     def __post_init__(self) -> None:
         for name in ("title", "text"):
-            given: object = getattr(self, name)
-            if not isinstance(given, str) or not given.strip():
-                raise ConfigError(f"a document's {name} must be a text that is not empty, got {given!r:.80}")
-        object.__setattr__(self, "date", _dated(self.date))
+            value: object = getattr(self, name)
+            if not isinstance(value, str) or not value.strip():
+                raise ConfigError(f"a document's {name} must be a non-empty string, got {value!r:.80}")
+        object.__setattr__(self, "date", _iso_date(self.date))
         if not self.id:
             object.__setattr__(self, "id", f"document:{digest(self.title, self.url, self.text)}")
 
-    def kept(self, size: int, overlap: int, count: TokenCounter) -> Iterator[Memory]:
-        """Its pieces as they are kept: found by their title and headings too, beside each other in their order."""
-        about = {"title": self.title, "url": self.url, "date": self.date, "doc_type": self.doc_type}
+    def to_memories(self, size: int, overlap: int, count: TokenCounter) -> Iterator[Memory]:
+        """The chunks as memory records, searchable by title and headings too, in one session per document."""
+        metadata = {"title": self.title, "url": self.url, "date": self.date, "doc_type": self.doc_type}
         for i, (section, start, end) in enumerate(chunks(self.text, size, overlap, count)):
             heading = section if section.startswith(self.title) else " > ".join(filter(None, (self.title, section)))
             yield Memory(
@@ -53,25 +53,25 @@ class Document(Plain):
                 key=chunk_id(self.id, i),
                 session=self.id,
                 created_at=self.date,
-                metadata={"chunk": {**about, "doc_id": self.id, "section": section, "start": start, "end": end}},
+                metadata={"chunk": {**metadata, "doc_id": self.id, "section": section, "start": start, "end": end}},
             )
 
 
 def chunk_id(doc_id: str, index: int) -> str:
-    """What a piece is known by."""
+    """The id of a document's chunk."""
     return f"{doc_id}#{index}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Plain):
-    """A piece of a document that was found."""
+    """A chunk found by a search."""
 
     chunk_id: str
     doc_id: str
     title: str
     content: str
     score: float
-    """What it is ordered by: the calibrated relevance, and what is added for being new and for naming entities."""
+    """The calibrated relevance plus boosts for recency and mentioned entities. May exceed 1."""
     url: str = ""
     date: str = ""
     doc_type: str = ""
@@ -79,15 +79,17 @@ class SearchResult(Plain):
 
     @classmethod
     def read(cls, result: MemoryResult) -> SearchResult:
-        """What a memory keeps; what somebody else put there is a document of its own."""
-        told = dict_of(result.metadata.get("chunk"))
-        about = {name: text_of(told.get(name)) for name in ("title", "url", "date", "doc_type", "section", "doc_id")}
-        content = result.content.partition("\n")[2] if told else result.content
-        known = {**about, "title": about["title"] or result.key, "doc_id": about["doc_id"] or result.key}
-        return cls(chunk_id=result.key, content=content, score=result.score, **known)
+        """Read a memory's result. A record that is not a chunk counts as a document by itself."""
+        stored = dict_of(result.metadata.get("chunk"))
+        metadata = {
+            name: text_of(stored.get(name)) for name in ("title", "url", "date", "doc_type", "section", "doc_id")
+        }
+        content = result.content.partition("\n")[2] if stored else result.content
+        fields = {**metadata, "title": metadata["title"] or result.key, "doc_id": metadata["doc_id"] or result.key}
+        return cls(chunk_id=result.key, content=content, score=result.score, **fields)
 
     def chunk(self) -> KnowledgeChunk:
-        """As it is given to a prompt."""
+        """The result as a chunk for a prompt."""
         return KnowledgeChunk(
             chunk_id=self.chunk_id,
             doc_id=self.doc_id,
@@ -102,19 +104,20 @@ class SearchResult(Plain):
 
 
 def format_chunk(content: str, title: str, date: str = "") -> str:
-    """A piece as data below its source."""
+    """Render a chunk as data below its source."""
     header = f"Source: {one_line(title)}" + (f" ({date[:10]})" if date else "")
-    # A rule in the text would look like its end; this one means the same.
-    return "\n".join((header, "---", _RULE.sub("***", as_data(content)), "---"))
+    # `---` in the text would look like the end of the chunk; `***` renders the same.
+    return "\n".join((header, "---", _HORIZONTAL_RULE.sub("***", as_data(content)), "---"))
 
 
-def _dated(given: object) -> str:
-    if isinstance(given, date):
-        return given.isoformat()
+def _iso_date(value: object) -> str:
+    if isinstance(value, date):
+        return value.isoformat()
     try:
-        told = datetime.fromisoformat(given) if given else None  # type: ignore[arg-type]
+        parsed = datetime.fromisoformat(value) if value else None  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise ConfigError(f"a document's date must be ISO 8601 such as 2026-03-02, got {given!r}") from None
-    return (
-        "" if told is None else told.isoformat() if ":" in str(given) or "T" in str(given) else told.date().isoformat()
-    )
+        raise ConfigError(f"a document's date must be ISO 8601 such as 2026-03-02, got {value!r}") from None
+    if parsed is None:
+        return ""
+    has_time = ":" in str(value) or "T" in str(value)
+    return parsed.isoformat() if has_time else parsed.date().isoformat()

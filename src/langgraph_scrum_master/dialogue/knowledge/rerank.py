@@ -1,4 +1,4 @@
-"""A reranker's word on the order of pieces."""
+"""Applies a reranker to search results."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from langgraph_scrum_master.dialogue.knowledge.documents import SearchResult
 from langgraph_scrum_master.model import SourceFailure
 from langgraph_scrum_master.protocols import Reranker
 
-IDENTITY, SCORE = "chunk_id", "relevance_score"
-"""The metadata by which a piece is known again, and that say how relevant it is."""
+ID_KEY, SCORE_KEY = "chunk_id", "relevance_score"
+"""Metadata keys of a chunk's id and of the reranker's score."""
 
 
-async def reranked(
+async def apply_reranker(
     reranker: Reranker, query: str, results: Sequence[SearchResult], deadline: float
 ) -> list[SearchResult] | None:
-    """The pieces that the reranker keeps, in its order; None if it fails or is late, which is logged."""
+    """The results that the reranker keeps, in its order. None if it fails or times out, which is logged."""
     try:
-        given = await asyncio.wait_for(_asked(reranker, query, results), deadline)
-        return _known_again(results, given)
-    # A model of the user's may raise anything.
+        documents = await asyncio.wait_for(_call_reranker(reranker, query, results), deadline)
+        return _match_results(results, documents)
+    # A custom reranker may raise anything.
     except Exception as error:
         logger.warning("reranker.failed", error=SourceFailure.of("reranker", error, deadline).error)
         return None
 
 
-async def _asked(reranker: Reranker, query: str, results: Sequence[SearchResult]) -> Sequence[Any]:
-    # LangChain may have to be loaded first, which takes long.
+async def _call_reranker(reranker: Reranker, query: str, results: Sequence[SearchResult]) -> Sequence[Any]:
+    # The first import of LangChain is slow.
     documents = await off_loop(_documents, results)
     compress = getattr(reranker, "acompress_documents", None)
     if compress is not None:
@@ -46,28 +46,28 @@ def _documents(results: Sequence[SearchResult]) -> list[Any]:
     return [
         Document(
             page_content=each.content,
-            metadata={IDENTITY: each.chunk_id, "title": each.title, "url": each.url, "date": each.date},
+            metadata={ID_KEY: each.chunk_id, "title": each.title, "url": each.url, "date": each.date},
         )
         for each in results
     ]
 
 
-def _known_again(results: Sequence[SearchResult], given: Sequence[Any]) -> list[SearchResult]:
-    waiting = {each.chunk_id: each for each in results}
-    kept: list[SearchResult] = []
-    for document in given:
+def _match_results(results: Sequence[SearchResult], documents: Sequence[Any]) -> list[SearchResult]:
+    by_id = {each.chunk_id: each for each in results}
+    matched: list[SearchResult] = []
+    for document in documents:
         metadata = dict_of(read(document, "metadata"))
-        result = waiting.pop(text_of(metadata.get(IDENTITY)), None)
+        result = by_id.pop(text_of(metadata.get(ID_KEY)), None)
         if result is not None:
             content = text_of(read(document, "page_content")) or result.content
-            kept.append(replace(result, content=content, score=_score(metadata.get(SCORE), result.score)))
-    return kept
+            matched.append(replace(result, content=content, score=_score(metadata.get(SCORE_KEY), result.score)))
+    return matched
 
 
-def _score(given: Any, own: float) -> float:
-    """What the reranker says, if that is a relevance: some give unbounded logits."""
+def _score(value: Any, default: float) -> float:
+    """The reranker's score if it is within 0 to 1. Some rerankers return unbounded logits."""
     try:
-        score = float(given)
+        score = float(value)
     except (TypeError, ValueError):
-        return own
-    return score if 0 <= score <= 1 else own
+        return default
+    return score if 0 <= score <= 1 else default
