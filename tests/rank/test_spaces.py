@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from langgraph_scrum_master.rank import kinship
-from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank import word_vectors
+from langgraph_scrum_master.rank.corpus import TextCorpus
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.features import Features, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
-from langgraph_scrum_master.rank.products import cosines, table
+from langgraph_scrum_master.rank.products import cosines, dot_products
 from langgraph_scrum_master.rank.query import Candidate, Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import agreement, relevance
 from langgraph_scrum_master.rank.spaces import SPACES
@@ -32,7 +32,7 @@ BY_NAME = {space.name.split()[0]: space for space in SPACES}
 def compared(query: str, *texts: str, created: tuple[float, ...] = ()) -> tuple[RankQuery, Candidates]:
     embedder = embedder_for("static")
     features = features_of(texts)
-    corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
+    corpus = TextCorpus(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
     found = [
         Candidate(
@@ -89,7 +89,7 @@ def test_a_space_that_the_query_says_nothing_for_does_not_count() -> None:
     plain = agreement(*compared("which store do we take", "Redis"))
     named = agreement(*compared("which store does Maria take for parse_id, and why, see ADR-7", "Redis"))
 
-    assert (plain.whole, named.whole) == (5.5, 8.5)
+    assert (plain.maximum, named.maximum) == (5.5, 8.5)
 
 
 def test_time_is_seen_and_does_not_count() -> None:
@@ -156,13 +156,13 @@ def test_products_are_right_and_made_in_the_thread_that_asks_for_them() -> None:
     time.sleep(0.2)
     all_threads, own = time.process_time(), time.thread_time()
     for _ in range(20):
-        table(rows, others)
+        dot_products(rows, others)
         cosines(others, rows[0])
     own, all_threads = time.thread_time() - own, time.process_time() - all_threads
 
-    np.testing.assert_allclose(table(rows, others), rows @ others.T, rtol=1e-4)
+    np.testing.assert_allclose(dot_products(rows, others), rows @ others.T, rtol=1e-4)
     np.testing.assert_allclose(cosines(others, rows[0]), others @ rows[0], rtol=1e-4)
-    assert table(rows[:0], others).shape == (0, 3000)
+    assert dot_products(rows[:0], others).shape == (0, 3000)
     assert all_threads < 1.5 * own + 0.02
 
 
@@ -171,8 +171,8 @@ def test_what_was_compared_before_changes_no_score(monkeypatch: pytest.MonkeyPat
     random = Random(3)
 
     def after(before: Sequence[str]) -> list[Match]:
-        monkeypatch.setattr(kinship, "_current", known := kinship.Kinship())
-        known.numbers(before)
+        monkeypatch.setattr(word_vectors, "_current", known := word_vectors.WordVectors())
+        known.rows(before)
         return relevance(query, texts, embedder_for("static"))
 
     for _ in range(400):

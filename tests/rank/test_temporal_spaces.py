@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from langgraph_scrum_master import ChromaMemory, InjectionPipeline
 from langgraph_scrum_master.memory import Memory, MemoryResult
-from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank.corpus import TextCorpus
 from langgraph_scrum_master.rank.features import features_of
 from langgraph_scrum_master.rank.query import Candidate, Candidates, RankQuery
 from langgraph_scrum_master.rank.query_time import asked_at
@@ -153,7 +153,7 @@ def test_a_texts_place_is_counted_from_the_end_of_its_own_session(places: list[t
 
 
 def _any_query() -> RankQuery:
-    return RankQuery("q", Texts([]), None)
+    return RankQuery("q", TextCorpus([]), None)
 
 
 def test_a_query_without_a_time_has_nothing_to_say_about_recency() -> None:

@@ -120,7 +120,7 @@ async def test_strengths_beyond_0_and_1_are_clipped() -> None:
 async def test_a_space_that_does_not_give_a_number_per_candidate_is_reported(made: Any) -> None:
     memory = await filled(spaces={"X1": Given(made)})
 
-    with pytest.raises(ConfigError, match="the space X1 must give a finite number for each of 2 candidates"):
+    with pytest.raises(ConfigError, match="the space X1 must return a finite number for each of 2 candidates"):
         await memory.search_similar("gateway")
 
 
@@ -128,9 +128,9 @@ async def test_a_space_that_does_not_give_a_number_per_candidate_is_reported(mad
     ("spaces", "message"),
     [
         ({"E6": Numbers()}, "for 'E6', which is built in"),
-        ({"X2": Numbers()}, "a space must be given under its code, one word: got 'X2' for 'X1'"),
+        ({"X2": Numbers()}, "must be passed under its code, a single word, got 'X2' for 'X1'"),
         ({"X1": Numbers(weight=-1)}, "the weight of X1 must be a finite number of at least 0, got -1"),
-        ({"X1": object()}, "a space of yours has code, name, weight and strengths"),
+        ({"X1": object()}, "a custom space has code, name, weight and strengths"),
     ],
 )
 def test_a_space_that_cannot_be_used_is_rejected(spaces: dict[str, Any], message: str) -> None:

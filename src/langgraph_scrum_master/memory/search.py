@@ -17,7 +17,7 @@ from langgraph_scrum_master.rank.corpus import Corpus
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import Around, Candidates, RankQuery
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
-from langgraph_scrum_master.rank.relevance import Agreement, agreement, fair, supported
+from langgraph_scrum_master.rank.relevance import Agreement, agreement, apply_fair_share, with_support
 from langgraph_scrum_master.rank.spaces import spaces_for
 from langgraph_scrum_master.rank.tuning import RankTuning
 
@@ -43,7 +43,9 @@ def search(
     if not any(found):
         return [[] for _ in shelves]
     agreed, candidates = _agreed(list(zip(shelves, found, strict=True)), asked, recipe)
-    total = fair(supported(agreed.total, agreed.whole, candidates, recipe.tuning), candidates, recipe.tuning)
+    total = apply_fair_share(
+        with_support(agreed.total, agreed.maximum, candidates, recipe.tuning), candidates, recipe.tuning
+    )
     ends = np.cumsum([len(rows) for rows in found]).tolist()
     orders = [
         (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
@@ -81,7 +83,9 @@ def search_answers(
 
 def may_answer(shelf: Shelf, needed: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
     """The records that are nearest to a need by itself, or with what was said around it."""
-    return list({row.id: row for asked in needed.both for row in _first_sight(shelf, asked, kinds, limit)[0]}.values())
+    return list(
+        {row.id: row for asked in needed.queries for row in _first_sight(shelf, asked, kinds, limit)[0]}.values()
+    )
 
 
 def compare(

@@ -17,9 +17,9 @@ import numpy as np
 
 from langgraph_scrum_master.memory.database import Counted, DerivedError
 from langgraph_scrum_master.memory.records import SEARCHED
-from langgraph_scrum_master.rank.corpus import PRIOR, Tally, prior_tokens, rarity
+from langgraph_scrum_master.rank.corpus import PRIOR, CorpusCounts, idf, prior_tokens
 from langgraph_scrum_master.rank.features import Array, column, heads, lengths
-from langgraph_scrum_master.rank.kinship import Kinship
+from langgraph_scrum_master.rank.word_vectors import WordVectors
 
 SAVED_EVERY = 2_048
 """Records after which the statistics are saved again. By hand: more make opening slower, fewer make writing slower."""
@@ -65,7 +65,7 @@ class _Base(NamedTuple):
         return np.where(self.terms[place] == terms, place, -1)
 
 
-class Statistics(Tally):
+class Statistics(CorpusCounts):
     """The statistics of one shelf, kept up to date record by record."""
 
     def __init__(self, words: Words) -> None:
@@ -78,7 +78,7 @@ class Statistics(Tally):
         self._words_of = words
         self._base = _Base(np.zeros(0, "<u4"), np.zeros(0, "<i4"), [])
         self._recent: dict[int, _Recent] = {}
-        self._kin = _NO_KIN
+        self._term_rows = _NO_ROWS
 
     def count_records(self, records: Sequence[Counted], times: int = 1) -> None:
         """Count records, or with `times=-1` no longer count them."""
@@ -109,19 +109,19 @@ class Statistics(Tally):
             found = found + [recent.get(term, _UNCHANGED).change for term in terms.tolist()]
         return found
 
-    def term_rarity(self, terms: Array) -> Array:
+    def term_idf(self, terms: Array) -> Array:
         """The inverse document frequency of each term."""
-        return rarity(self.term_counts(terms), self.size)
+        return idf(self.term_counts(terms), self.size)
 
-    def kin(self, terms: Array, known: Kinship) -> Array:
+    def word_rows(self, terms: Array, known: WordVectors) -> Array:
         """The row of each term's word in `known`."""
         # In a variable: another thread may count a record meanwhile.
-        kin = self._kin if self._kin.known is known else _NO_KIN._replace(known=known)
-        numbers = kin.numbers(terms)
+        rows = self._term_rows if self._term_rows.known is known else _NO_ROWS._replace(known=known)
+        numbers = rows.numbers(terms)
         if (numbers < 0).any():
             missing = np.unique(terms[numbers < 0])
-            self._kin = kin = kin.plus(missing, np.array(known.numbers(self.words(missing.tolist()))))
-            numbers = kin.numbers(terms)
+            self._term_rows = rows = rows.plus(missing, np.array(known.rows(self.words(missing.tolist()))))
+            numbers = rows.numbers(terms)
         return numbers
 
     def words(self, terms: Sequence[int]) -> list[str]:
@@ -197,7 +197,7 @@ class Statistics(Tally):
         self.size, self.length = about["size"], about["length"]
         self.kinds = Counter(about["kinds"])
         self.watermark = self.saved = about["watermark"]
-        self._recent, self._kin = {}, _NO_KIN
+        self._recent, self._term_rows = {}, _NO_ROWS
 
     def _fold(self) -> None:
         """Make what has changed a part of the sorted arrays."""
@@ -208,13 +208,13 @@ class Statistics(Tally):
         counts = self.term_counts(every)
         kept = every[counts > 0]
         folded = _Base(kept, counts[counts > 0].astype("<i4"), self.words(kept.tolist()))
-        self._base, self._recent, self._kin = folded, {}, _NO_KIN
+        self._base, self._recent, self._term_rows = folded, {}, _NO_ROWS
 
 
-class _Kin(NamedTuple):
+class _TermRows(NamedTuple):
     """Terms whose words were looked up, in order, and the rows of these words."""
 
-    known: Kinship | None
+    known: WordVectors | None
     terms: Array
     rows: Array
 
@@ -225,14 +225,14 @@ class _Kin(NamedTuple):
         place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
         return np.where(self.terms[place] == terms, self.rows[place], -1)
 
-    def plus(self, terms: Array, rows: Array) -> _Kin:
+    def plus(self, terms: Array, rows: Array) -> _TermRows:
         """With these as well."""
         every = np.append(self.terms, terms)
         order = np.argsort(every)
-        return _Kin(self.known, every[order], np.append(self.rows, rows)[order])
+        return _TermRows(self.known, every[order], np.append(self.rows, rows)[order])
 
 
-_NO_KIN = _Kin(None, np.zeros(0, "<u4"), np.zeros(0, "int64"))
+_NO_ROWS = _TermRows(None, np.zeros(0, "<u4"), np.zeros(0, "int64"))
 
 
 class MergedStatistics:
@@ -258,26 +258,26 @@ class MergedStatistics:
         added: Array = np.sum([each.vectors for each in self._several], axis=0)
         return added / (self._size + PRIOR)
 
-    def token_rarity(self, tokens: Array) -> Array:
+    def token_idf(self, tokens: Array) -> Array:
         """The inverse document frequency of each token."""
         counts = np.sum([each.tokens[tokens] for each in self._several], axis=0)
-        return rarity(counts + prior_tokens()[tokens], self._size)
+        return idf(counts + prior_tokens()[tokens], self._size)
 
-    def gram_rarity(self, places: Array) -> Array:
+    def gram_idf(self, places: Array) -> Array:
         """The inverse document frequency of each hash bucket."""
-        return rarity(np.sum([each.grams[places] for each in self._several], axis=0), self._size)
+        return idf(np.sum([each.grams[places] for each in self._several], axis=0), self._size)
 
-    def term_rarity(self, terms: Array) -> Array:
+    def term_idf(self, terms: Array) -> Array:
         """The inverse document frequency of each term."""
-        return rarity(np.sum([each.term_counts(terms) for each in self._several], axis=0), self._size)
+        return idf(np.sum([each.term_counts(terms) for each in self._several], axis=0), self._size)
 
-    def kin(self, terms: Array, known: Kinship) -> Array:
+    def word_rows(self, terms: Array, known: WordVectors) -> Array:
         """The row of each term's word in `known`, from the first shelf that has one."""
-        found = self._several[0].kin(terms, known)
+        found = self._several[0].word_rows(terms, known)
         for each in self._several[1:]:
-            missing = found == known.nobody
+            missing = found == known.unknown_row
             if missing.any():
-                found[missing] = each.kin(terms[missing], known)
+                found[missing] = each.word_rows(terms[missing], known)
         return found
 
     def _mean(self, each: Sequence[float]) -> float:

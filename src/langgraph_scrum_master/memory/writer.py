@@ -14,11 +14,11 @@ from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, agent_
 from langgraph_scrum_master.memory.shelf import Shelf, count_new, facets_of, words_of, wrong_dimensions
 from langgraph_scrum_master.memory.statistics import SAVED_EVERY, Statistics
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.corpus import Tally
+from langgraph_scrum_master.rank.corpus import CorpusCounts
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, Features, features_of, number, static_tokens
 from langgraph_scrum_master.rank.query import document_vectors, meaning_vectors, packed_vector
-from langgraph_scrum_master.rank.relevance import CONTEXT, in_context
+from langgraph_scrum_master.rank.relevance import CONTEXT, context_vectors
 from langgraph_scrum_master.text.references import canonical
 
 REACH = max(off for off, _ in CONTEXT)
@@ -204,9 +204,9 @@ def _prepared(shelf: Shelf, changed: Sequence[tuple[Record, str]], embedder: Emb
     ]
 
 
-def _corpus(statistics: Statistics, new: Sequence[Features]) -> Tally:
+def _corpus(statistics: Statistics, new: Sequence[Features]) -> CorpusCounts:
     """The counts that weigh the tokens of new records: of those that are there, and of themselves."""
-    corpus = Tally()
+    corpus = CorpusCounts()
     corpus.size, corpus.length, corpus.tokens = statistics.size, statistics.length, statistics.tokens.copy()
     for features in new:
         corpus.size += 1
@@ -284,7 +284,7 @@ def _contexts(
         there = statements.meanings(shelf, session, low - REACH, high + REACH)
         vectors = [np.frombuffer(vector, "<f2") for *_, vector in there] + [prepared[i].meaning for i in own]
         where = [(session, position) for _, position, _ in there] + [(session, position) for position in positions]
-        added = in_context(np.stack(vectors).astype("float32"), where)
+        added = context_vectors(np.stack(vectors).astype("float32"), where)
         for (each, position, _), context in zip(there, added, strict=False):
             if low <= position <= high:
                 changed.append((each, packed_vector(context)))
@@ -300,7 +300,7 @@ def _contexts_of(statements: Statements, shelf: int, session: str, positions: Se
     if not there:
         return []
     vectors = np.stack([np.frombuffer(vector, "<f2") for *_, vector in there]).astype("float32")
-    added = in_context(vectors, [(session, position) for _, position, _ in there])
+    added = context_vectors(vectors, [(session, position) for _, position, _ in there])
     return [
         (each, packed_vector(context))
         for (each, position, _), context in zip(there, added, strict=True)

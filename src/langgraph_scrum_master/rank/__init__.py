@@ -1,1 +1,1 @@
-"""Relevance and order."""
+"""Ranking: features of texts, similarity spaces, and the score of a text for a query."""

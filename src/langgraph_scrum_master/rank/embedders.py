@@ -1,4 +1,4 @@
-"""Vectors for texts, offline: from the weights inside the wordllama wheel, or by hashing where there is none."""
+"""Offline embedders: static token vectors from the wordllama wheel, or feature hashing without it."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     import numpy as np
 
 EMBEDDERS = ("static", "minilm", "hash")
-"""Those that have a name."""
+"""The embedders that can be chosen by name."""
 
 DIMENSIONS = 256
 
 EMBEDDED_CHARACTERS = 8_000
-"""Characters of a text that its vector and its score are made from."""
+"""Characters of a text that are embedded and compared; the rest is ignored."""
 
 _WEIGHTS = "wordllama/weights/l2_supercat_256.safetensors"
 _TOKENIZER = "wordllama/tokenizers/l2_supercat_tokenizer_config.json"
 
 
 def static_model() -> StaticEmbedder | None:
-    """The model in the wheel, if there is one for this platform."""
+    """The static model, or None if the wheel is not installed."""
     embedder = _static_or_hash()
     return embedder if isinstance(embedder, StaticEmbedder) else None
 
 
 def embedder_for(choice: str | Embedder) -> Embedder:
-    """The embedder of that name, or the one given."""
+    """The embedder with this name, or the given object."""
     match choice:
         case "static":
             return _static_or_hash()
@@ -51,8 +51,8 @@ def embedder_for(choice: str | Embedder) -> Embedder:
             return choice
 
 
-def of_sentences(embedder: Embedder) -> bool:
-    """Whether it takes a text as a whole, not word by word."""
+def is_sentence_model(embedder: Embedder) -> bool:
+    """Whether the embedder encodes whole texts, not single words."""
     return not isinstance(embedder, StaticEmbedder | HashEmbedder)
 
 
@@ -64,13 +64,13 @@ class StaticEmbedder:
         from tokenizers import Tokenizer
 
         self.vectors: np.ndarray[Any, Any] = next(iter(safetensors.numpy.load_file(weights).values()))
-        """One for each token."""
+        """One row per token."""
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A unit vector per text, stop words left out; zeros for a text without words."""
+        """A unit vector per text, without stop words; zeros for a text without words."""
         return [self.mean(ids).tolist() for ids in self.token_ids([_content(text) for text in texts])]
 
     def embed_query(self, text: str) -> list[float]:
@@ -81,38 +81,38 @@ class StaticEmbedder:
         """The tokens of each text."""
         import numpy as np
 
-        shown = [well_formed(text[:EMBEDDED_CHARACTERS]) for text in texts]
-        encoded = self._tokenizer.encode_batch(shown, add_special_tokens=False) if shown else []
+        cut = [well_formed(text[:EMBEDDED_CHARACTERS]) for text in texts]
+        encoded = self._tokenizer.encode_batch(cut, add_special_tokens=False) if cut else []
         return [np.array(encoding.ids, dtype="<u2") for encoding in encoded]
 
     def unit_vectors(self, ids: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A unit vector for each of these tokens."""
-        return self._units.take(ids, axis=0)
+        return self._unit_table.take(ids, axis=0)
 
     @cached_property
-    def _units(self) -> np.ndarray[Any, Any]:
+    def _unit_table(self) -> np.ndarray[Any, Any]:
         import numpy as np
 
-        whole = self.vectors.astype("float32")
-        lengths = np.sqrt((whole * whole).sum(axis=1, keepdims=True))
-        units: np.ndarray[Any, Any] = whole / np.maximum(lengths, 1e-9)
-        return units
+        vectors = self.vectors.astype("float32")
+        lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
+        table: np.ndarray[Any, Any] = vectors / np.maximum(lengths, 1e-9)
+        return table
 
     def mean(self, ids: np.ndarray[Any, Any], weights: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
-        """The unit vector of these tokens, each with its weight."""
+        """The weighted mean of these tokens' vectors, as a unit vector."""
         import numpy as np
 
         chosen = self.vectors[ids].astype("float32")
-        # In this thread, as in `products`.
+        # einsum stays in this thread: see `products`.
         return _unit(chosen.sum(axis=0) if weights is None else np.einsum("i,ij->j", weights, chosen))
 
     def means(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
-        """The unit vectors of many short texts, none of them empty."""
+        """The unit vectors of many short, non-empty texts."""
         import numpy as np
 
         ids = self.token_ids(texts)
         lengths = np.array([max(1, len(each)) for each in ids])
-        # A text that gives no token stands for one that counts nothing.
+        # A text without tokens gets one placeholder token with a zero vector.
         flat = np.concatenate([each if len(each) else np.zeros(1, "<u2") for each in ids])
         chosen = self.vectors[flat].astype("float32")
         chosen[np.repeat([not len(each) for each in ids], lengths)] = 0
@@ -121,7 +121,7 @@ class StaticEmbedder:
 
 
 class HashEmbedder:
-    """Words hashed into a fixed number of places: finds shared words, not shared meaning."""
+    """Feature hashing of words: finds shared words, not shared meaning."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A unit vector per text; zeros for a text without words."""
@@ -130,8 +130,8 @@ class HashEmbedder:
         vectors = np.zeros((len(texts), DIMENSIONS), dtype="float32")
         for row, text in zip(vectors, texts, strict=True):
             for term in terms(text[:EMBEDDED_CHARACTERS]):
-                place = crc32(term.encode())
-                row[place % DIMENSIONS] += 1 if place & 0x8000_0000 else -1
+                hashed = crc32(term.encode())
+                row[hashed % DIMENSIONS] += 1 if hashed & 0x8000_0000 else -1
         return [_unit(row).tolist() for row in vectors]
 
     def embed_query(self, text: str) -> list[float]:
@@ -163,8 +163,8 @@ def _static_or_hash() -> Embedder:
 
 def _content(text: str) -> str:
     text = well_formed(text[:EMBEDDED_CHARACTERS])
-    kept = " ".join(word for word in text.split() if word.lower().strip(".,;:!?()'\"") not in STOP_WORDS)
-    return kept or text
+    content = " ".join(word for word in text.split() if word.lower().strip(".,;:!?()'\"") not in STOP_WORDS)
+    return content or text
 
 
 def _unit(vector: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -1,6 +1,6 @@
-"""The features of a text: computed once, when it is stored, and small enough to be stored beside it.
+"""The features of a text, computed when it is stored and stored with it.
 
-The sizes here are no part of `RankTuning`: stored features depend on them.
+The sizes here are not part of `RankTuning`, because stored features depend on them.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ BUCKETS = 4_096
 """Hash buckets for character n-grams. By hand."""
 
 MOST_TOKENS = 256
-"""Distinct tokens of a text that are stored. By hand."""
+"""Distinct tokens stored per text. By hand."""
 
 MOST_COUNTED = 255
-"""The highest term frequency, which fits into a byte."""
+"""The highest term frequency that fits into a byte."""
 
-_TELLS_CAUSE = re.compile(r"\b(?:because|due to|caused by|root cause|the reason|owing to|thanks to)\b", re.I)
-_TELLS_EFFECT = re.compile(
+_STATES_CAUSE = re.compile(r"\b(?:because|due to|caused by|root cause|the reason|owing to|thanks to)\b", re.I)
+_STATES_EFFECT = re.compile(
     r"\b(?:led to|leads? to|therefore|as a result|results? in|resulted in|consequently|so that|causes)\b", re.I
 )
 
@@ -57,7 +57,7 @@ class Features:
     tokens: Array
     """The distinct tokens of the static model."""
     grams: Array
-    """The hash buckets of its character n-grams, as bits."""
+    """The hash buckets of its character n-grams, as a bit set."""
     entities: Array
     identifiers: Array
     references: Array
@@ -66,7 +66,7 @@ class Features:
     alias: int
     """Its key; 0 if it has none."""
     family: int
-    """The kind of record, by that name; 0 if it is unknown."""
+    """The kind of record, taken from that name; 0 if it is unknown."""
     causal: int
     """1 if it gives a cause, 2 if an effect, 3 if both."""
     size: int
@@ -74,16 +74,16 @@ class Features:
 
     @property
     def length(self) -> int:
-        """Its terms, repeated ones included."""
+        """Terms, repetitions included."""
         return int(self.counts.sum())
 
     @property
     def filled(self) -> int:
-        """Hash buckets that its character n-grams fill."""
+        """Hash buckets that its character n-grams occupy."""
         return int(np.unpackbits(self.grams).sum())
 
     def pack(self) -> bytes:
-        """All of it as bytes."""
+        """The features as bytes."""
         parts = [getattr(self, name).astype(kind).tobytes() for name, kind in _PARTS]
         fixed = (self.own, self.alias, self.family, self.causal, self.size, self.filled)
         head = np.array([*fixed, *map(len, parts)], dtype="<u4")
@@ -91,7 +91,7 @@ class Features:
 
     @classmethod
     def unpack(cls, packed: bytes) -> Features:
-        """What `pack` made the bytes from."""
+        """The features that `pack` serialised."""
         (head,) = heads([packed])
         parts = {name: column([packed], head[None, :], name) for name, _ in _PARTS}
         own, alias, family, causal, size = head[:5].tolist()
@@ -103,13 +103,13 @@ OWN, ALIAS, FAMILY, CAUSAL, SIZE, FILLED = range(6)
 
 
 def heads(packed: Sequence[bytes]) -> Array:
-    """A row of numbers for each: its names and family, whether it tells causes, its size, how long each part is."""
+    """The header of each packed text, a row each: names, family, causality, size, and the length of each part."""
     joined = b"".join([each[: 4 * _HEAD] for each in packed])
     return np.frombuffer(joined, dtype="<u4").reshape(len(packed), _HEAD).astype("int64")
 
 
 def column(packed: Sequence[bytes], head: Array, name: str) -> Array:
-    """One part of all of them in a row; `lengths` tells how many are whose."""
+    """One part of all packed texts, concatenated; `lengths` gives the number of items per text."""
     i = _NAMES.index(name)
     starts = 4 * _HEAD + head[:, _FIXED : _FIXED + i].sum(axis=1)
     ends = starts + head[:, _FIXED + i]
@@ -120,7 +120,7 @@ def column(packed: Sequence[bytes], head: Array, name: str) -> Array:
 
 
 def lengths(head: Array, name: str) -> Array:
-    """How many each has of a part."""
+    """Items of a part, per text."""
     i = _NAMES.index(name)
     return head[:, _FIXED + i] // np.dtype(_PARTS[i][1]).itemsize
 
@@ -140,17 +140,17 @@ _HEAD = _FIXED + len(_PARTS)
 
 
 def number(name: str) -> int:
-    """The number of a word or a name: its CRC-32."""
+    """The CRC-32 of a word or a name."""
     return crc32(name.encode(errors="surrogatepass"))
 
 
 def vocabulary(text: str) -> dict[int, str]:
-    """The words of a text by the number of their stem."""
+    """The words of a text, by the number of their stem."""
     return {number(stem(word)): word for word in reversed(words(text[:EMBEDDED_CHARACTERS]))}
 
 
 def static_tokens(texts: Sequence[str]) -> list[Array]:
-    """The tokens of each text by the static model; none where there is no such model."""
+    """The static model's tokens of each text; none if the model is not installed."""
     model = static_model()
     return model.token_ids(texts) if model else [np.zeros(0, "<u2")] * len(texts)
 
@@ -163,13 +163,13 @@ def features_of(
 ) -> list[Features]:
     """The features of each text.
 
-    `linked` names what else each refers to, `keys` what each is kept under, `tokens` are those of the static model.
+    `linked` holds further references of each text, `keys` the key of each, `tokens` the static model's tokens.
     """
-    shown = [text[:EMBEDDED_CHARACTERS] for text in texts]
-    tokens = static_tokens(shown) if tokens is None else tokens
+    cut = [text[:EMBEDDED_CHARACTERS] for text in texts]
+    tokens = static_tokens(cut) if tokens is None else tokens
     return [
-        _features(text, len(whole), ids, linked[i] if linked else (), keys[i] if keys else "")
-        for i, (text, whole, ids) in enumerate(zip(shown, texts, tokens, strict=True))
+        _features(text, len(full), ids, linked[i] if linked else (), keys[i] if keys else "")
+        for i, (text, full, ids) in enumerate(zip(cut, texts, tokens, strict=True))
     ]
 
 
@@ -177,8 +177,8 @@ def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: s
     stems = Counter(stem(word) for word in words(text))
     own, alias = own_reference(text), canonical(key)
     kind = family(own) or family(alias)
-    inside = (*containers(own), *containers(alias))
-    known = {number(name) for name in (*references(text), *linked, *inside)} - {number(own), number(alias)}
+    parents = (*containers(own), *containers(alias))
+    cited = {number(name) for name in (*references(text), *linked, *parents)} - {number(own), number(alias)}
     return Features(
         terms=_numbers(stems),
         counts=np.array([min(MOST_COUNTED, count) for count in stems.values()], dtype="u1"),
@@ -186,26 +186,26 @@ def _features(text: str, size: int, tokens: Array, linked: Sequence[str], key: s
         grams=_grams(stems),
         entities=_numbers(proper_names(text)),
         identifiers=_numbers(stem(part) for part in identifiers(text)),
-        references=np.array(sorted(known), dtype="<u4"),
+        references=np.array(sorted(cited), dtype="<u4"),
         own=number(own) if own else 0,
         alias=number(alias) if alias else 0,
         family=number(kind) if kind else 0,
-        causal=bool(_TELLS_CAUSE.search(text)) + 2 * bool(_TELLS_EFFECT.search(text)),
+        causal=bool(_STATES_CAUSE.search(text)) + 2 * bool(_STATES_EFFECT.search(text)),
         size=size,
     )
 
 
-def _numbers(found: Any) -> Array:
-    return np.array([number(name) for name in dict.fromkeys(found)], dtype="<u4")
+def _numbers(names: Any) -> Array:
+    return np.array([number(name) for name in dict.fromkeys(names)], dtype="<u4")
 
 
 def _grams(stems: Sequence[str] | Counter[str]) -> Array:
-    filled = np.zeros(BUCKETS, dtype=bool)
-    filled[[place for word in stems for place in _places(word)]] = True
-    return np.packbits(filled)
+    occupied = np.zeros(BUCKETS, dtype=bool)
+    occupied[[bucket for word in stems for bucket in _buckets(word)]] = True
+    return np.packbits(occupied)
 
 
 @lru_cache(maxsize=50_000)
-def _places(word: str) -> tuple[int, ...]:
+def _buckets(word: str) -> tuple[int, ...]:
     framed = f"<{word}>"
     return tuple(number(framed[i : i + NGRAM]) % BUCKETS for i in range(max(1, len(framed) - NGRAM + 1)))

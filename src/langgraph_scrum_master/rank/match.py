@@ -1,4 +1,4 @@
-"""How well a text serves a query."""
+"""The result of comparing a text with a query."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Match(NamedTuple):
     """How well a text serves a query, and why."""
 
     score: float
-    """Calibrated: at 0.7 it earns its tokens."""
+    """From 0 to 1, calibrated: from 0.7 on a text is worth its tokens."""
     strengths: Mapping[str, float] = MappingProxyType({})
-    """Its own likeness in each space that had something to say."""
+    """The strength in each space that applies to the query, by code."""
     agreement: float = 0.0
-    """Those together, each by the weight of its space, up to 8.5."""
+    """The weighted sum of the strengths, at most 8.5 by default."""

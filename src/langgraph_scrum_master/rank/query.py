@@ -1,4 +1,4 @@
-"""The two sides of a comparison: what is asked, and the texts that may serve it."""
+"""The two sides of a comparison: the query and the candidates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus, TokenWeights
-from langgraph_scrum_master.rank.embedders import StaticEmbedder, of_sentences, static_model
+from langgraph_scrum_master.rank.embedders import StaticEmbedder, is_sentence_model, static_model
 from langgraph_scrum_master.rank.features import (
     ALIAS,
     CAUSAL,
@@ -33,15 +33,15 @@ from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 from langgraph_scrum_master.text.references import besides, family, references
 from langgraph_scrum_master.text.terms import words
 
-_REMEMBERED = 64
-"""Queries of which is kept what they were compared by, for those who ask the same elsewhere."""
+_CACHED_QUERIES = 64
+"""Queries whose analysis and vectors are cached: the same query goes to several memories."""
 
 _ASKS_CAUSE = re.compile(r"\b(?:why|what (?:caused|made)|reasons?|root cause|because of what)\b", re.I)
 _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|consequences?|lead to|result in)\b", re.I)
 
 
 class RankQuery:
-    """A query, with how much each part of it counts in this corpus; without an embedder, its words alone."""
+    """A query with its features weighted by the idf of a corpus. Without an embedder it has no vector."""
 
     def __init__(
         self,
@@ -56,114 +56,116 @@ class RankQuery:
     ) -> None:
         self.text = text
         parts = [(text, 1.0), *around]
-        wording = _wording("\n".join(part for part, _ in parts))
-        self.features = wording.features
+        analysis = _analyse("\n".join(part for part, _ in parts))
+        self.features = analysis.features
         self.corpus = corpus
         self.now = now
         """Seconds since the epoch; None if the time of the query is unknown."""
         self.tuning = tuning
         self._weights = _part_weights(parts) if around else None
-        self.vector = self._vector(parts, wording, embedder)
+        self.vector = self._vector(parts, analysis, embedder)
         self.embedded = embedder is not None
         model = static_model() or embedder
-        self.centre = corpus.centre if embedder is not None and of_sentences(embedder) else None
-        """The mean vector of the memory, for sentence models; the static model weights tokens by idf instead."""
-        self.meaning = self.vector if model is embedder else self._vector(parts, wording, model)
-        self.term_weights = corpus.term_rarity(self.features.terms)
+        self.centre = corpus.centre if embedder is not None and is_sentence_model(embedder) else None
+        """The mean vector of the corpus, for sentence models; the static model weights tokens by idf instead."""
+        self.meaning = self.vector if model is embedder else self._vector(parts, analysis, model)
+        self.term_weights = corpus.term_idf(self.features.terms)
         if self._weights:
             self.term_weights = self.term_weights * _weights_of(self.features.terms, self._weights.terms)
-        self.families = _wording(text).subject(tuning.few_words)
-        self.by_model = {space: self._vector(parts, wording, model) for space, model in (models or {}).items()}
-        """Its vectors by the models that were put in the place of spaces."""
-        self.causal = wording.causal
-        self._vocabulary = wording.vocabulary
+        self.families = _analyse(text).subject(tuning.few_words)
+        self.by_model = {space: self._vector(parts, analysis, model) for space, model in (models or {}).items()}
+        """Its vectors by the models that replace spaces."""
+        self.causal = analysis.causal
+        self._vocabulary = analysis.vocabulary
 
     @cached_property
     def words(self) -> tuple[dict[int, str], Array]:
-        """The words with the highest idf, by the number of their term, and the weight of each."""
-        rarest = np.argsort(-self.term_weights, kind="stable")[: self.tuning.query_terms]
-        terms = self.features.terms[rarest].tolist()
-        return {term: self._vocabulary[term] for term in terms}, self.term_weights[rarest]
+        """The words with the highest idf, by term, and their weights."""
+        heaviest = np.argsort(-self.term_weights, kind="stable")[: self.tuning.query_terms]
+        terms = self.features.terms[heaviest].tolist()
+        return {term: self._vocabulary[term] for term in terms}, self.term_weights[heaviest]
 
     @cached_property
     def tokens(self) -> tuple[Array, Array]:
-        """The tokens with the highest idf, and the weight of each."""
-        weights = self.corpus.token_rarity(self.features.tokens)
+        """The tokens with the highest idf, and their weights."""
+        weights = self.corpus.token_idf(self.features.tokens)
         if self._weights:
             weights = weights * _weights_of(self.features.tokens, self._weights.tokens)
-        rarest = np.argsort(-weights, kind="stable")[: self.tuning.query_terms]
-        return self.features.tokens[rarest], weights[rarest]
+        heaviest = np.argsort(-weights, kind="stable")[: self.tuning.query_terms]
+        return self.features.tokens[heaviest], weights[heaviest]
 
     def ages(self, candidates: Candidates) -> Array:
-        """Seconds since each candidate was made; since the epoch where a time is unknown."""
+        """The age of each candidate in seconds; counted from the epoch if its time is unknown."""
         return (self.now or 0.0) - candidates.created
 
-    def _vector(self, parts: Sequence[Around], wording: Wording, embedder: Embedder | None) -> Array:
-        """The vector of the whole, each part by its weight."""
+    def _vector(self, parts: Sequence[Around], analysis: QueryAnalysis, embedder: Embedder | None) -> Array:
+        """The vector of all parts, weighted."""
         if embedder is None:
             return np.zeros(0, dtype="float32")
         if self._weights is None:
             return _query_vector(parts[0][0], self.corpus, embedder)
         if isinstance(embedder, StaticEmbedder) and embedder is static_model():
-            rarity = self.corpus.token_rarity(wording.tokens)
-            return embedder.mean(wording.tokens, rarity * _weights_of(wording.tokens, self._weights.tokens))
-        # A model may be slow, or be paid for: the need, and all that was said around it, once each.
-        said = "\n".join(part for part, _ in parts[1:])
+            idf = self.corpus.token_idf(analysis.tokens)
+            return embedder.mean(analysis.tokens, idf * _weights_of(analysis.tokens, self._weights.tokens))
+        # A model may be slow or charge per call: embed the query and the joined context once each.
+        context = "\n".join(part for part, _ in parts[1:])
         mean = sum(weight for _, weight in parts[1:]) / max(1, len(parts) - 1)
-        vectors = [_query_vector(parts[0][0], self.corpus, embedder), mean * _query_vector(said, self.corpus, embedder)]
+        vectors = [
+            _query_vector(parts[0][0], self.corpus, embedder),
+            mean * _query_vector(context, self.corpus, embedder),
+        ]
         return unit_rows(np.sum(vectors, axis=0)[None, :])[0].astype("float32")
 
 
 Around: TypeAlias = tuple[str, float]
-"""What was said around a query, and how much that counts: 1 as much as the query itself."""
+"""A message around a query, and its weight relative to the query."""
 
 
 class _PartWeights(NamedTuple):
-    """The weight of each term and each token, by the part of the query that it is in."""
+    """The weight of each term and token: the highest weight of the parts that contain it."""
 
     terms: dict[int, float]
     tokens: dict[int, float]
 
 
 def _part_weights(parts: Sequence[Around]) -> _PartWeights:
-    found = _PartWeights({}, {})
+    weights = _PartWeights({}, {})
     for text, weight in parts:
-        wording = _wording(text)
-        for mine, numbers in zip(found, (wording.features.terms, wording.tokens), strict=True):
+        analysis = _analyse(text)
+        for by_number, numbers in zip(weights, (analysis.features.terms, analysis.tokens), strict=True):
             for each in numbers.tolist():
-                mine[each] = max(weight, mine.get(each, 0.0))
-    return found
+                by_number[each] = max(weight, by_number.get(each, 0.0))
+    return weights
 
 
 def _weights_of(numbers: Array, weights: Mapping[int, float]) -> Array:
     return np.array([weights.get(number, 0.0) for number in numbers.tolist()], dtype="float32")
 
 
-class Wording(NamedTuple):
-    """What a query says, whatever it is compared with."""
+class QueryAnalysis(NamedTuple):
+    """The features of a query's text, independent of the corpus."""
 
     features: Features
     vocabulary: Mapping[int, str]
-    """Its words by the numbers of their terms."""
+    """Its words, by term."""
     tokens: Array
-    """Those of the static model, where there is one."""
+    """The static model's tokens; empty without the model."""
     families: Mapping[int, str]
     """The kinds of record that it names."""
     besides: int
-    """Words beside those names."""
+    """Words other than those names."""
     causal: int
-    """1 if it asks for a cause, 2 if for an effect."""
+    """1 if it asks for a cause, 2 if it asks for an effect, else 0."""
 
     def subject(self, few_words: int) -> Mapping[int, str]:
-        """The kinds of record that it is about: those that it names, if it says little else."""
+        """The kinds of record that the query is about: those it names, if it has few other words."""
         return self.families if self.besides <= few_words else {}
 
 
-# The same query is asked of several memories, and of one in several ways.
-@lru_cache(_REMEMBERED)
-def _wording(text: str) -> Wording:
+@lru_cache(_CACHED_QUERIES)
+def _analyse(text: str) -> QueryAnalysis:
     named, model = references(text), static_model()
-    return Wording(
+    return QueryAnalysis(
         features=features_of([text])[0],
         vocabulary=vocabulary(text),
         tokens=model.token_ids([text])[0] if model else np.zeros(0, dtype="<u2"),
@@ -174,102 +176,102 @@ def _wording(text: str) -> Wording:
 
 
 class Candidate(NamedTuple):
-    """A text that may serve the query, with its time and place in a session; features and vectors as bytes."""
+    """A text to be ranked, with packed features and vectors, its time, and its position in a session."""
 
     features: bytes
     vector: bytes
     context: bytes
-    """Its vector in the light of its neighbours'."""
+    """Its vector with those of its session neighbours added."""
     session: str = ""
     position: int = 0
     created: float = 0.0
     links: bytes = b""
-    """What relationships link it with."""
+    """The names that relationships link it with, packed."""
 
 
 class Candidates:
-    """Texts side by side, so that a space compares all of them at once."""
+    """The texts to be ranked, in columns, so that a space compares all of them at once."""
 
     def __init__(
         self,
-        found: Sequence[Candidate],
+        rows: Sequence[Candidate],
         by_model: Mapping[str, Array] | None = None,
-        places: Sequence[int] | None = None,
+        shelves: Sequence[int] | None = None,
         texts: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        self.found = found
+        self.rows = rows
         self._load_texts = texts
-        self._places = places or [0] * len(found)
-        """Which of several memories each is from: a session of one is none of another."""
+        self._shelves = shelves or [0] * len(rows)
+        """The shelf of each: sessions of the same name in two shelves are different sessions."""
         self.by_model = by_model or {}
-        """Their vectors, a row each, by the models that were put in the place of spaces."""
-        self._packed = [candidate.features for candidate in found]
+        """Their vectors, a row each, by the models that replace spaces."""
+        self._packed = [candidate.features for candidate in rows]
         self._heads = heads(self._packed)
 
     def __len__(self) -> int:
-        return len(self.found)
+        return len(self.rows)
 
     @cached_property
     def texts(self) -> Sequence[str]:
-        """The text of each, which is read when it is first used: the built-in spaces need none."""
+        """The text of each, read on first use: the built-in spaces do not need it."""
         if self._load_texts is None:
             raise LookupError("these candidates have no texts")
         return self._load_texts()
 
     @cached_property
     def created(self) -> Array:
-        """When each was made, in seconds since the epoch; 0 where that is unknown."""
-        return np.array([candidate.created for candidate in self.found], dtype="float64")
+        """The time of each in seconds since the epoch; 0 if it is unknown."""
+        return np.array([candidate.created for candidate in self.rows], dtype="float64")
 
     @cached_property
     def positions(self) -> Array:
-        """The place of each in its session."""
-        return np.array([candidate.position for candidate in self.found], dtype="int64")
+        """The position of each in its session."""
+        return np.array([candidate.position for candidate in self.rows], dtype="int64")
 
     @property
     def own(self) -> Array:
-        """What each is referred to by, or 0."""
+        """The name by which others cite each, or 0."""
         return self._heads[:, OWN]
 
     @property
     def aliases(self) -> Array:
-        """What each is kept under, or 0."""
+        """The key of each, or 0."""
         return self._heads[:, ALIAS]
 
     @property
     def families(self) -> Array:
-        """What kind of record each is, or 0."""
+        """The kind of record of each, or 0."""
         return self._heads[:, FAMILY]
 
     @property
     def causal(self) -> Array:
-        """Whether each gives a cause (1), an effect (2), or both (3)."""
+        """Whether each states a cause (1), an effect (2), or both (3)."""
         return self._heads[:, CAUSAL]
 
     @cached_property
     def sessions(self) -> Array:
-        """The session of each by number; -1 for those that are in none."""
+        """The session of each, numbered; -1 without a session."""
         numbers: dict[tuple[int, str], int] = {}
-        found = [
-            numbers.setdefault((place, candidate.session), len(numbers)) if candidate.session else -1
-            for place, candidate in zip(self._places, self.found, strict=True)
+        sessions = [
+            numbers.setdefault((shelf, candidate.session), len(numbers)) if candidate.session else -1
+            for shelf, candidate in zip(self._shelves, self.rows, strict=True)
         ]
-        return np.array(found, dtype="int64")
+        return np.array(sessions, dtype="int64")
 
     @property
     def sizes(self) -> Array:
-        """Characters of each."""
+        """The length of each in characters."""
         return self._heads[:, SIZE]
 
     @cached_property
     def vectors(self) -> Array:
-        """A row each."""
-        return _rows([candidate.vector for candidate in self.found])
+        """The vectors, a row each."""
+        return _rows([candidate.vector for candidate in self.rows])
 
     @cached_property
     def contexts(self) -> Array:
-        """A row each."""
-        return _rows([candidate.context for candidate in self.found])
+        """The context vectors, a row each."""
+        return _rows([candidate.context for candidate in self.rows])
 
     @cached_property
     def terms(self) -> Ragged:
@@ -278,12 +280,12 @@ class Candidates:
 
     @cached_property
     def counts(self) -> Array:
-        """The frequency of each of the terms in its text, all in one array."""
+        """The term frequencies, aligned with `terms.flat`."""
         return column(self._packed, self._heads, "counts").astype("float32")
 
     @cached_property
     def lengths(self) -> Array:
-        """Terms of each, repeated ones included."""
+        """Terms per text, repetitions included."""
         return np.bincount(self.terms.owner, weights=self.counts, minlength=len(self))
 
     @cached_property
@@ -293,28 +295,28 @@ class Candidates:
 
     @property
     def filled(self) -> Array:
-        """Hash buckets that the character n-grams of each fill."""
+        """Hash buckets that the character n-grams of each occupy."""
         return self._heads[:, FILLED]
 
-    def fills(self, places: Array) -> Array:
-        """Whether each fills each of these hash buckets."""
+    def occupies(self, buckets: Array) -> Array:
+        """Whether each text occupies each of these hash buckets."""
         grams = column(self._packed, self._heads, "grams").reshape(len(self), -1)
-        return (grams[:, places // 8] & (128 >> (places % 8)).astype("u1")) > 0
+        return (grams[:, buckets // 8] & (128 >> (buckets % 8)).astype("u1")) > 0
 
     @cached_property
     def references(self) -> Ragged:
-        """What each refers to, or is linked with."""
+        """The names that each cites or is linked with."""
         named = self.ragged("references")
-        links = b"".join([candidate.links for candidate in self.found])
-        return named.with_others(links, [len(candidate.links) for candidate in self.found]) if links else named
+        links = b"".join([candidate.links for candidate in self.rows])
+        return named.with_others(links, [len(candidate.links) for candidate in self.rows]) if links else named
 
     def ragged(self, name: str) -> Ragged:
-        """Another such feature of each."""
+        """A feature with any number of values per text."""
         return Ragged(column(self._packed, self._heads, name), lengths(self._heads, name))
 
 
 class Ragged:
-    """Lists of different lengths in a row."""
+    """A ragged array: lists of different lengths, concatenated."""
 
     def __init__(self, flat: Array, lengths: Array) -> None:
         self.flat = flat
@@ -322,32 +324,32 @@ class Ragged:
 
     @cached_property
     def owner(self) -> Array:
-        """Whose each is."""
+        """The list that each value belongs to."""
         return np.repeat(np.arange(len(self._lengths)), self._lengths)
 
     def with_others(self, packed: bytes, sizes: Sequence[int]) -> Ragged:
-        """The lists with more in each, given in a row of bytes, with how many bytes are whose."""
+        """The lists with more values, given as packed bytes and the number of bytes per list."""
         others = Ragged(np.frombuffer(packed, dtype=self.flat.dtype), np.array(sizes) // self.flat.itemsize)
         both = [np.stack([each.owner, each.flat.astype("int64")]) for each in (self, others)]
-        # Each once, those of one list together.
+        # Without duplicates, grouped by list.
         owner, flat = np.unique(np.concatenate(both, axis=1), axis=1)
         return Ragged(flat.astype(self.flat.dtype), np.bincount(owner, minlength=len(sizes)))
 
-    def held(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
-        """The weights of the wanted that each list holds, added up."""
+    def sum_weights(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
+        """For each list, the summed weights of the wanted values in it."""
         order = np.argsort(wanted, kind="stable")
-        place = np.minimum(np.searchsorted(wanted[order], self.flat), max(0, len(wanted) - 1))
-        hit = wanted[order][place] == self.flat if len(wanted) else np.zeros(len(self.flat), bool)
-        share = weights[order][place[hit]] * (1.0 if per_item is None else per_item[hit])
+        index = np.minimum(np.searchsorted(wanted[order], self.flat), max(0, len(wanted) - 1))
+        hit = wanted[order][index] == self.flat if len(wanted) else np.zeros(len(self.flat), bool)
+        share = weights[order][index[hit]] * (1.0 if per_item is None else per_item[hit])
         return np.bincount(self.owner[hit], weights=share, minlength=len(self._lengths))
 
-    def best(self, likeness: Array) -> Array:
-        """Of a table with a column for each in the row, the largest for each list."""
+    def max_per_list(self, table: Array) -> Array:
+        """The maximum over the columns of each list, in a table with one column per value of `flat`."""
         filled = self._lengths > 0
-        best = np.zeros((likeness.shape[0], len(self._lengths)), dtype="float32")
-        if filled.any() and likeness.shape[0]:
+        best = np.zeros((table.shape[0], len(self._lengths)), dtype="float32")
+        if filled.any() and table.shape[0]:
             starts = (np.cumsum(self._lengths) - self._lengths)[filled]
-            best[:, filled] = np.maximum.reduceat(likeness, starts, axis=1)
+            best[:, filled] = np.maximum.reduceat(table, starts, axis=1)
         return best
 
 
@@ -355,20 +357,20 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder | None) -> Array
     if embedder is None:
         return np.zeros(0, dtype="float32")
     if isinstance(embedder, StaticEmbedder):
-        ids = _wording(text).tokens if embedder is static_model() else embedder.token_ids([text])[0]
-        return embedder.mean(ids, corpus.token_rarity(ids))
-    return _remembered(text, embedder)
+        ids = _analyse(text).tokens if embedder is static_model() else embedder.token_ids([text])[0]
+        return embedder.mean(ids, corpus.token_idf(ids))
+    return _cached_query_vector(text, embedder)
 
 
-def _remembered(text: str, embedder: Embedder) -> Array:
-    """The vector of a query, made once: a model may take long, and be paid for."""
-    # By its id, for many models cannot be hashed; the model is kept, so that no other gets the same.
+def _cached_query_vector(text: str, embedder: Embedder) -> Array:
+    """The vector of a query, cached: a model may be slow or charge per call."""
+    # Keyed by id, because many models are not hashable. The cached model keeps its id from being reused.
     key = (id(embedder), text)
-    if (known := _vectors.get(key)) is None:
-        known = _vectors[key] = embedder, _checked(lambda: [embedder.embed_query(text)], 1)[0]
-        for oldest in list(_vectors)[:-_REMEMBERED]:
+    if (cached := _vectors.get(key)) is None:
+        cached = _vectors[key] = embedder, _check_vectors(lambda: [embedder.embed_query(text)], 1)[0]
+        for oldest in list(_vectors)[:-_CACHED_QUERIES]:
             _vectors.pop(oldest, None)
-    return known[1]
+    return cached[1]
 
 
 _vectors: dict[tuple[int, str], tuple[Embedder, Array]] = {}
@@ -377,32 +379,32 @@ _vectors: dict[tuple[int, str], tuple[Embedder, Array]] = {}
 def document_vectors(
     texts: Sequence[str], corpus: TokenWeights, embedder: Embedder, tokens: Sequence[Array] | None = None
 ) -> Array:
-    """A unit vector for each text, with its tokens weighted as they count now (`tokens` of the static model)."""
+    """A unit vector for each text; with the static model, tokens are weighted by the current idf."""
     if isinstance(embedder, StaticEmbedder):
         ids = embedder.token_ids(texts) if tokens is None else tokens
-        return np.stack([embedder.mean(each, corpus.token_rarity(each)) for each in ids])
+        return np.stack([embedder.mean(each, corpus.token_idf(each)) for each in ids])
     return unit_vectors(texts, embedder)
 
 
 def unit_vectors(texts: Sequence[str], embedder: Embedder) -> Array:
-    """A unit vector for each text, as the embedder makes it."""
-    return _checked(lambda: embedder.embed_documents(list(texts)), len(texts))
+    """A unit vector for each text, from the embedder alone."""
+    return _check_vectors(lambda: embedder.embed_documents(list(texts)), len(texts))
 
 
-def _checked(make: Callable[[], object], count: int) -> Array:
+def _check_vectors(embed: Callable[[], object], count: int) -> Array:
     try:
-        made = make()
-    # Whatever a model raises, from whatever library.
+        output = embed()
+    # Models of other libraries may raise anything.
     except Exception as error:
         raise EmbeddingError(f"{type(error).__name__}: {error}") from error
     try:
-        vectors = np.asarray(made, dtype="float64")
+        vectors = np.asarray(output, dtype="float64")
     except (TypeError, ValueError):
         vectors = np.zeros(0)
     if vectors.ndim != 2 or len(vectors) != count or not np.isfinite(vectors).all():
         raise EmbeddingError(
-            f"the embedder must give one vector of finite numbers per text, all of one length, got {vectors.shape} for "
-            f"{count} texts"
+            f"the embedder must return one vector of finite numbers per text, all of one length, got {vectors.shape} "
+            f"for {count} texts"
         )
     return unit_rows(vectors).astype("float32")
 
@@ -410,25 +412,25 @@ def _checked(make: Callable[[], object], count: int) -> Array:
 def meaning_vectors(
     texts: Sequence[str], corpus: TokenWeights, embedder: Embedder, tokens: Sequence[Array] | None = None
 ) -> Array:
-    """The same by the static model, with tokens weighted by idf, where there is one."""
+    """The same with the static model, or with the embedder if there is none."""
     return document_vectors(texts, corpus, static_model() or embedder, tokens)
 
 
 def unit_rows(vectors: Array) -> Array:
-    """The vectors, each of length one."""
+    """The rows scaled to unit length."""
     lengths = np.sqrt((vectors * vectors).sum(axis=1, keepdims=True))
     return vectors / np.maximum(lengths, 1e-9)
 
 
 def packed_vector(vector: Array) -> bytes:
-    """A vector as a candidate has it."""
+    """The vector as half-precision bytes."""
     return vector.astype("<f2").tobytes()
 
 
 def _rows(vectors: Sequence[bytes]) -> Array:
-    # Looked up: that takes half as long as converting.
+    # A lookup table is twice as fast as converting.
     return _HALVES.take(np.frombuffer(b"".join(vectors), dtype="<u2").reshape(len(vectors), -1))
 
 
 _HALVES = np.arange(1 << 16, dtype="<u2").view("<f2").astype("float32")
-"""Every number of half precision."""
+"""All half-precision numbers, as single precision."""

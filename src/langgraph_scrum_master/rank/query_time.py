@@ -12,7 +12,7 @@ _now: ContextVar[float | None] = ContextVar("scrum_master_query_time", default=N
 
 @contextmanager
 def asked_at(now: float) -> Iterator[None]:
-    """Searches in this context are made at this time, in seconds since the epoch, whatever memory is searched."""
+    """Set the time of all queries in this context, in seconds since the epoch."""
     token = _now.set(now if isfinite(now) else None)
     try:
         yield
@@ -21,5 +21,5 @@ def asked_at(now: float) -> Iterator[None]:
 
 
 def query_time() -> float | None:
-    """Seconds since the epoch at which the query is made; None if nobody said."""
+    """The time of the query in seconds since the epoch; None if it is unknown."""
     return _now.get()

@@ -1,4 +1,4 @@
-"""How much a text counts by its age."""
+"""The weight of a text by its age."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from langgraph_scrum_master.model import instant
 _HOUR, _DAY = 3_600.0, 86_400.0
 
 _AHEAD = 300.0
-"""Seconds by which clocks may differ: a memory from later on has no time to speak of."""
+"""Tolerated clock difference in seconds. A memory from further in the future counts as one without a time."""
 
 
 class RecencyFactor(Enum):
-    """How old a memory is, by the age in seconds that it stays below."""
+    """Age classes; the value is the upper bound in seconds."""
 
     VERY_RECENT = _HOUR
     RECENT = _DAY
@@ -28,17 +28,19 @@ class RecencyFactor(Enum):
 
     @classmethod
     def of(cls, age: float) -> RecencyFactor:
-        """The first that the age in seconds is below."""
+        """The class of an age in seconds."""
         return _FACTORS[bisect_right(_AGES, age)] if age == age else cls.STALE
 
 
-_USUAL = RecencyWeights()
+_DEFAULT_WEIGHTS = RecencyWeights()
 _FACTORS = [*RecencyFactor]
 _AGES = [factor.value for factor in _FACTORS[:-1]]
 
 
-def get_recency_factor(created_at: datetime | str, now: float | None = None, weights: RecencyWeights = _USUAL) -> float:
-    """How much more or less a memory counts by its age; 1 where its time is not known. A naive time is taken as UTC."""
+def get_recency_factor(
+    created_at: datetime | str, now: float | None = None, weights: RecencyWeights = _DEFAULT_WEIGHTS
+) -> float:
+    """The factor for a memory's age; 1 if its time is unknown. Naive times are taken as UTC."""
     created = instant(created_at.isoformat() if isinstance(created_at, datetime) else created_at)
     if created == float("-inf"):
         return 1.0

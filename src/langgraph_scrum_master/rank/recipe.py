@@ -1,4 +1,4 @@
-"""How a memory ranks: models and spaces of the user's, the numbers, and the clock."""
+"""The ranking configuration of a memory: custom models and spaces, tuning, and clock."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class CustomSpace(Protocol):
-    """A similarity space of the user's.
+    """A user-defined similarity space.
 
-    It may also have `speaks(query) -> bool`: whether it has anything to say about the query.
+    It may also have `speaks(query) -> bool`: whether the space applies to the query.
     """
 
     @property
     def code(self) -> str:
-        """Its short name, such as X1, under which results give its strength."""
+        """Its short name, such as X1; the key of its strength in results."""
         ...
 
     @property
@@ -34,42 +34,42 @@ class CustomSpace(Protocol):
 
     @property
     def weight(self) -> float:
-        """Its weight in the agreement: 1 as much as a semantic space."""
+        """Its weight in the agreement; a semantic space has 1."""
         ...
 
     def strengths(self, query: RankQuery, candidates: Candidates) -> Any:
-        """A number from 0 to 1 for each candidate, in their order: how similar to the query it is."""
+        """The similarity of each candidate with the query, from 0 to 1, in the order of the candidates."""
         ...
 
 
 Spaces: TypeAlias = Mapping[str, Embedder | CustomSpace]
-"""By code: models that replace spaces (E5 to E13), and spaces of the user's (any other code)."""
+"""By code: models that replace spaces (E5 to E13), and user-defined spaces (any other code)."""
 
 _REPLACEABLE = tuple(f"E{i}" for i in range(5, 14))
 _BUILT_IN = tuple(f"E{i}" for i in range(1, 14))
 _PARTS = "has code, name, weight and strengths(query, candidates)"
-_NOT_REPLACEABLE = {"E1": "give the model of E1 as `embedder`"} | dict.fromkeys(
+_NOT_REPLACEABLE = {"E1": "pass the model for E1 as `embedder`"} | dict.fromkeys(
     ("E2", "E3", "E4"), "it compares times, not texts"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a memory ranks."""
+    """The ranking configuration of a memory."""
 
     models: Mapping[str, Embedder] = field(default_factory=dict)
     """Models that replace spaces, by code."""
     spaces: tuple[CustomSpace, ...] = ()
-    """Spaces beside the thirteen."""
+    """User-defined spaces, in addition to the thirteen."""
     tuning: RankTuning = DEFAULT_TUNING
     clock: Clock | None = None
-    """The time of queries that come without one."""
+    """Gives the time of queries that have none."""
 
     @classmethod
     def of(
         cls, spaces: Spaces | None = None, tuning: RankTuning = DEFAULT_TUNING, clock: Clock | None = None
     ) -> Recipe:
-        """The recipe for what a memory is constructed with; raises `ConfigError` if a space cannot be used."""
+        """The recipe for a memory's arguments. Raises `ConfigError` if a space cannot be used."""
         if not isinstance(tuning, RankTuning):
             raise ConfigError(f"tuning must be a RankTuning, got {type(tuning).__name__}")
         custom: list[CustomSpace] = []
@@ -83,14 +83,14 @@ class Recipe:
 
     @property
     def now(self) -> float | None:
-        """The time of the query: as the caller set it, else by the memory's clock, else unknown."""
+        """The time of the query: set by the caller, else from the clock, else None."""
         known = query_time()
         return known if known is not None or self.clock is None else self.clock()
 
 
 def _checked_model(code: str, model: Embedder) -> Embedder:
     if code not in _REPLACEABLE:
-        hint = _NOT_REPLACEABLE.get(code, f"it must be among {[*_REPLACEABLE]}; a space of yours {_PARTS}")
+        hint = _NOT_REPLACEABLE.get(code, f"it must be among {[*_REPLACEABLE]}; a custom space {_PARTS}")
         raise ConfigError(f"spaces has a model for {code!r}: {hint}")
     if not (hasattr(model, "embed_documents") and hasattr(model, "embed_query")):
         raise ConfigError(f"the model for {code} must have embed_documents and embed_query, got {type(model).__name__}")
@@ -99,13 +99,13 @@ def _checked_model(code: str, model: Embedder) -> Embedder:
 
 def _checked_space(code: str, space: CustomSpace) -> CustomSpace:
     if code in _BUILT_IN:
-        raise ConfigError(f"spaces has a space of yours for {code!r}, which is built in: name it otherwise, such as X1")
+        raise ConfigError(f"spaces has a custom space for {code!r}, which is built in: use another code, such as X1")
     if space.code != code or code.split() != [code]:
-        raise ConfigError(f"a space must be given under its code, one word: got {code!r} for {space.code!r}")
+        raise ConfigError(f"a custom space must be passed under its code, a single word, got {code!r} for {space.code!r}")
     if not 0 <= space.weight < float("inf"):
         raise ConfigError(f"the weight of {code} must be a finite number of at least 0, got {space.weight!r}")
     return space
 
 
 DEFAULT_RECIPE = Recipe()
-"""How a memory ranks that is given nothing."""
+"""The default recipe."""

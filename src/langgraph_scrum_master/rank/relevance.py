@@ -1,4 +1,4 @@
-"""How well texts serve a query: the weighted strengths, with the support of neighbours and citations, as a score."""
+"""Scores of texts for a query: weighted strengths, plus the support of neighbours and citations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from langgraph_scrum_master.protocols import Embedder
-from langgraph_scrum_master.rank.corpus import Texts
+from langgraph_scrum_master.rank.corpus import TextCorpus
 from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
@@ -23,27 +23,27 @@ from langgraph_scrum_master.rank.query import (
     unit_rows,
 )
 from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, WORDS, Space
-from langgraph_scrum_master.rank.spaces.graph import others
+from langgraph_scrum_master.rank.spaces.graph import other_records
 from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, SCORE_AT_BAR, RankTuning
 
 _AT_BAR = log(SCORE_AT_BAR / 0.3)
 _CHARACTERS_PER_TOKEN = 4
 
 CONTEXT = ((1, 0.5), (2, 0.25))
-"""How much of a neighbour's vector is added to a text's, by distance in the session. By hand. Stored vectors depend on
+"""The share of a neighbour's vector in a context vector, by distance in the session. By hand. Stored vectors depend on
 it.
 """
 
 
 class Agreement(NamedTuple):
-    """How texts agree with a query in all spaces."""
+    """The agreement of texts with a query over all spaces."""
 
     total: Array
-    """Of each text."""
-    whole: float
-    """What it could be for this query."""
+    """The agreement of each text."""
+    maximum: float
+    """The highest agreement possible for this query."""
     strengths: dict[Space, Array]
-    """Of all spaces that had something to say, also of those without weight."""
+    """The strengths in all spaces that apply to the query, including those without weight."""
     tuning: RankTuning = DEFAULT_TUNING
 
     @property
@@ -51,18 +51,18 @@ class Agreement(NamedTuple):
         """The strengths of the spaces that have a weight."""
         return {space: each for space, each in self.strengths.items() if space.weight_in(self.tuning)}
 
-    def matches(self, reached: Array, order: Sequence[int]) -> list[Match]:
-        """How well texts serve, in this order, given the agreement that each has reached in the end."""
+    def matches(self, total: Array, order: Sequence[int]) -> list[Match]:
+        """The matches of the texts in this order, scored by their final agreement."""
         own = np.stack(list(self.weighted.values()), axis=1)[order].astype("float64")
-        together = (own @ [space.weight_in(self.tuning) for space in self.weighted]).round(3).tolist()
-        shares = (reached[order] / self.whole).tolist()
+        agreements = (own @ [space.weight_in(self.tuning) for space in self.weighted]).round(3).tolist()
+        shares = (total[order] / self.maximum).tolist()
         return [
             Match(calibrated(share, self.tuning), strengths, agreement)
-            for share, strengths, agreement in zip(shares, self.reported(order), together, strict=True)
+            for share, strengths, agreement in zip(shares, self.rounded_strengths(order), agreements, strict=True)
         ]
 
-    def reported(self, order: Sequence[int]) -> list[dict[str, float]]:
-        """The strengths of each text by the code of the space, in this order, rounded."""
+    def rounded_strengths(self, order: Sequence[int]) -> list[dict[str, float]]:
+        """The strengths of each text by the code of the space, rounded, in this order."""
         codes = [space.code for space in self.strengths]
         columns = [
             strength[order].astype("float64").round(space.digits).tolist() for space, strength in self.strengths.items()
@@ -79,20 +79,20 @@ def relevance(
     keys: Sequence[str] | None = None,
     tuning: RankTuning = DEFAULT_TUNING,
 ) -> list[Match]:
-    """How well each of these texts serves, which are all there are; texts of a session stand in order.
+    """The match of each text, with these texts as the whole corpus. Texts of a session must be in order.
 
-    `linked` names what else each refers to, `keys` what each is kept under. The temporal spaces are left out: the times
-    of the texts are not known here.
+    `linked` holds further references of each text, `keys` the key of each. The temporal spaces are left out, because
+    the times of the texts are not known.
     """
     if not texts or not query.strip():
         return [Match(0.0)] * len(texts)
     features = features_of(texts, linked, keys)
-    corpus = Texts(zip(features, map(vocabulary, texts), strict=True))
+    corpus = TextCorpus(zip(features, map(vocabulary, texts), strict=True))
     vectors = document_vectors(texts, corpus, embedder)
-    places = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]
+    positions = [(session, i) for i, session in enumerate(sessions or [""] * len(texts))]
     meanings = vectors if embedder is static_model() else meaning_vectors(texts, corpus, embedder)
-    contexts = in_context(meanings, places)
-    found = [
+    contexts = context_vectors(meanings, positions)
+    rows = [
         Candidate(
             features=each.pack(),
             vector=packed_vector(vector),
@@ -100,35 +100,39 @@ def relevance(
             session=session,
             position=position,
         )
-        for each, vector, context, (session, position) in zip(features, vectors, contexts, places, strict=True)
+        for each, vector, context, (session, position) in zip(features, vectors, contexts, positions, strict=True)
     ]
-    candidates = Candidates(found, texts=lambda: texts)
+    candidates = Candidates(rows, texts=lambda: texts)
     agreed = agreement(RankQuery(query, corpus, embedder, tuning=tuning), candidates, TIMELESS)
-    return agreed.matches(supported(agreed.total, agreed.whole, candidates, tuning), range(len(texts)))
+    return agreed.matches(with_support(agreed.total, agreed.maximum, candidates, tuning), range(len(texts)))
 
 
 def agreement(
-    asked: RankQuery, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
+    query: RankQuery, candidates: Candidates, spaces: Iterable[Space] = SPACES, sizes: Sequence[int] | None = None
 ) -> Agreement:
     """The strengths of all spaces, their weighted sum, and the maximum of that for this query.
 
-    At most 8.5 by default. A space that the query says nothing for, such as E11 where it names nobody, does not count.
-    `sizes` gives how many texts are from each of several places: what stands out does so among those of its place.
+    At most 8.5 by default. A space that does not apply to the query, such as E11 without a name in it, does not count.
+    `sizes` gives the number of candidates per shelf: the lead of the nearest vector is measured within its shelf.
     """
-    tuning = asked.tuning
-    strengths = {space: space.strengths(asked, candidates) for space in spaces if space.speaks(asked)}
+    tuning = query.tuning
+    strengths = {space: space.strengths(query, candidates) for space in spaces if space.speaks(query)}
     weights = {space: weight for space in strengths if (weight := space.weight_in(tuning))}
     sizes = sizes or [len(candidates)]
-    heard = np.repeat([_heard(part, tuning) for part in _parts(strengths.get(WORDS), sizes)], sizes)
+    overlap = np.repeat([_word_overlap(part, tuning) for part in _parts(strengths.get(WORDS), sizes)], sizes)
     total = np.sum(
-        [weight * np.maximum(heard, space.unheard) * strengths[space] for space, weight in weights.items()], axis=0
+        [
+            weight * np.maximum(overlap, space.weight_without_words) * strengths[space]
+            for space, weight in weights.items()
+        ],
+        axis=0,
     )
-    if asked.centre is not None and SPACES[0] in strengths:
+    if query.centre is not None and SPACES[0] in strengths:
         total = total + tuning.stands_out * np.concatenate(
-            [_ahead(part) for part in _parts(strengths[SPACES[0]], sizes)]
+            [_lead(part) for part in _parts(strengths[SPACES[0]], sizes)]
         )
-    if asked.families:
-        total = np.where(others(asked, candidates), tuning.other_record * total, total)
+    if query.families:
+        total = np.where(other_records(query, candidates), tuning.other_record * total, total)
     return Agreement(total, sum(weights.values()), strengths, tuning)
 
 
@@ -138,28 +142,28 @@ def _parts(strengths: Array | None, sizes: Sequence[int]) -> list[Array]:
     return np.split(strengths, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [strengths]
 
 
-def _ahead(strengths: Array) -> Array:
-    """How far the strongest is ahead of the next; nothing for the others."""
+def _lead(strengths: Array) -> Array:
+    """The lead of the strongest over the next one; 0 for all others."""
     second = np.partition(strengths, -2)[-2] if len(strengths) > 1 else 0.0
     return np.maximum(0, strengths - second)
 
 
-def _heard(strengths: Array, tuning: RankTuning) -> float:
-    """From 0 to 1: whether the text that comes nearest to the query's words has any of them to speak of."""
+def _word_overlap(strengths: Array, tuning: RankTuning) -> float:
+    """From 0, no candidate has the query's words or related words, to 1, at least one does."""
     if not len(strengths) or static_model() is None:
         return 1.0
     return min(1.0, max(0.0, (float(strengths.max()) - tuning.no_words) / (tuning.has_words - tuning.no_words)))
 
 
-def supported(own: Array, whole: float, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
-    """The agreement with that of neighbours in the session, and of the best texts that refer to it."""
-    total = _with_neighbours(own, whole, candidates, tuning)
+def with_support(own: Array, maximum: float, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
+    """The agreement, plus support from session neighbours and from the best texts that cite the text."""
+    total = _with_neighbours(own, maximum, candidates, tuning)
     return total + _citations(total, candidates, tuning)
 
 
-def fair(total: Array, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
-    """The same, with less for texts of a session that has had its share among better ones."""
-    shared = total.copy()
+def apply_fair_share(total: Array, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNING) -> Array:
+    """The agreement, reduced for texts of a session whose better texts have used up its share of tokens."""
+    adjusted = total.copy()
     tokens, sessions = candidates.sizes / _CHARACTERS_PER_TOKEN, candidates.sessions
     crowded = np.bincount(sessions + 1, weights=tokens) > tuning.fair_share
     crowded[0] = False
@@ -168,51 +172,55 @@ def fair(total: Array, candidates: Candidates, tuning: RankTuning = DEFAULT_TUNI
     for i in order[crowded[sessions[order] + 1]].tolist():
         session, size = int(sessions[i]), float(tokens[i])
         if used.get(session) and used[session] + size > tuning.fair_share:
-            shared[i] *= tuning.crowded
+            adjusted[i] *= tuning.crowded
         else:
             used[session] = used.get(session, 0.0) + size
-    return shared
+    return adjusted
 
 
 def calibrated(share: float, tuning: RankTuning = DEFAULT_TUNING) -> float:
-    """The agreement, as a share of what it could be, as a score from 0 to 1."""
+    """The score for an agreement, given as a share of its maximum."""
     return 1 / (1 + exp(-_AT_BAR - tuning.steepness * (share - tuning.relevance_bar))) if share > 0 else 0.0
 
 
 def raised(score: float, by: float, tuning: RankTuning = DEFAULT_TUNING) -> float:
-    """The score if the agreement were greater by this share of what it could be; what has none stays without."""
+    """The score after the agreement grows by this share of its maximum; a score of 0 stays 0."""
     return 1 / (1 + (1 / score - 1) * exp(-tuning.steepness * by)) if score > 0 else 0.0
 
 
-def in_context(vectors: Array, places: Sequence[tuple[str, int]]) -> Array:
-    """Each vector with its neighbours' added, as unit vectors."""
-    at = {place: i for i, place in enumerate(places) if place[0]}
+def context_vectors(vectors: Array, positions: Sequence[tuple[str, int]]) -> Array:
+    """Each vector with those of its session neighbours added, as unit vectors.
+
+    `positions` holds the session and the position in it of each.
+    """
+    index = {at: i for i, at in enumerate(positions) if at[0]}
     added = vectors.astype("float32").copy()
-    for i, (session, position) in enumerate(places):
+    for i, (session, position) in enumerate(positions):
         for off, share in CONTEXT if session else ():
-            for neighbour in (at.get((session, position - off)), at.get((session, position + off))):
+            for neighbour in (index.get((session, position - off)), index.get((session, position + off))):
                 if neighbour is not None:
                     added[i] += share * vectors[neighbour]
     return unit_rows(added)
 
 
-def _with_neighbours(own: Array, whole: float, candidates: Candidates, tuning: RankTuning) -> Array:
+def _with_neighbours(own: Array, maximum: float, candidates: Candidates, tuning: RankTuning) -> Array:
     sessions = candidates.sessions
     if (sessions < 0).all():
         return own
-    place = sessions * _FAR + candidates.positions
-    order = np.argsort(place, kind="stable")
-    ordered = place[order]
-    needs = np.minimum(1.0, tuning.short_text / np.maximum(1, candidates.sizes)) * (sessions >= 0)
-    total, support = own.copy(), own * np.minimum(1, own / whole / tuning.strong_neighbour) ** 2
+    position = sessions * _SESSION_STRIDE + candidates.positions
+    order = np.argsort(position, kind="stable")
+    ordered = position[order]
+    receives = np.minimum(1.0, tuning.short_text / np.maximum(1, candidates.sizes)) * (sessions >= 0)
+    total, support = own.copy(), own * np.minimum(1, own / maximum / tuning.strong_neighbour) ** 2
     for off, share in tuning.neighbours:
-        for wanted in (place - off, place + off):
+        for wanted in (position - off, position + off):
             at = order[np.minimum(np.searchsorted(ordered, wanted), len(order) - 1)]
-            total += needs * share * np.where(place[at] == wanted, support[at], 0.0)
+            total += receives * share * np.where(position[at] == wanted, support[at], 0.0)
     return total
 
 
-_FAR = 1 << 40
+_SESSION_STRIDE = 1 << 40
+"""Larger than any position, so that neighbours never cross sessions."""
 
 
 def _citations(total: Array, candidates: Candidates, tuning: RankTuning) -> Array:

@@ -1,12 +1,12 @@
-"""The numbers of ranking, in one recipe.
+"""The parameters of ranking.
 
-Each field says what it is and where its value comes from: a script in `benchmarks/` that prints or checks it, or "by
+The docstring of each field says where its value comes from: a script in `benchmarks/` that prints or checks it, or "by
 hand". Three groups of numbers are not here:
 
 - what stored features depend on: the sizes in `rank/features.py` and `rank/embedders.py`, the prior of
   `rank/corpus.py`, and the context window of `rank/relevance.py`
-- what readers of strengths rely on: `agrees`, `diverges` and `unheard` of each space, in its file, and the half-life of
-  E2, by which prompts say what is recent
+- what readers of strengths rely on: `agrees`, `diverges` and `weight_without_words` of each space, in its file, and the
+  half-life of E2, which prompts use to say what is recent
 - limits of caches and of matrix products, which change no result
 """
 
@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from langgraph_scrum_master.errors import ConfigError
 
 Category: TypeAlias = Literal["semantic", "relational", "structural", "temporal"]
-"""What kind of similarity a space measures, which decides its weight."""
+"""The kind of similarity that a space measures; it decides the weight of the space."""
 
 SCORE_AT_BAR = 0.7
 """The score of a text that is just worth its tokens."""
@@ -34,8 +34,8 @@ class AnswerWeights(NamedTuple):
     always: float = 0.0
     """The constant."""
     words: float = 0.0
-    """BM25 of the need and of what was said around it, in units of the idf of an unseen word, as a logarithm. Not a
-    share: talk has many other words."""
+    """Logarithm of BM25 for the need and the messages around it, in units of the idf of an unseen word. Not a share of
+    the maximum, because messages contain many other words."""
     ahead: float = 0.0
     """The share by which BM25 exceeds that of the text at rank `RankTuning.behind`."""
     of_best: float = 0.0
@@ -46,7 +46,7 @@ class AnswerWeights(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankTuning:
-    """A recipe for ranking: weights, thresholds and shares. `ChromaMemory(tuning=RankTuning(...))` ranks by it."""
+    """Weights, thresholds and shares of ranking, for `ChromaMemory(tuning=RankTuning(...))`."""
 
     semantic_weight: float = 1.0
     """Weight of the semantic spaces. By hand; `benchmarks/recall.py` checks it."""
@@ -68,14 +68,14 @@ class RankTuning:
     has_words: float = 0.3
     """The best E12 strength from which one does. By hand."""
     stands_out: float = 3.6
-    """How much the lead of the nearest vector over the next one adds, with sentence embedders only. By hand;
+    """The factor for the lead of the nearest vector over the next one, with sentence embedders only. By hand;
     `benchmarks/bench_paraphrases.py` checks it."""
     other_record: float = 0.25
-    """The share that a record keeps if the query is about another record of its kind. By hand."""
+    """The factor for a record if the query is about another record of its kind. By hand."""
     few_words: int = 2
-    """Words beside the name of a record up to which a query is about that record. By hand."""
+    """A query that names a record is about that record if it has at most this many other words. By hand."""
     record_family: int = 3
-    """Records of an unknown kind that make it one: SHA-1 and SHA-256 do not. By hand."""
+    """Names with the same prefix that make an unknown prefix a kind of record: SHA-1 and SHA-256 do not. By hand."""
 
     neighbours: tuple[tuple[int, float], ...] = ((1, 0.3), (2, 0.2))
     """The share of a neighbour's agreement that supports a text, by distance in the session. By hand;
@@ -84,11 +84,11 @@ class RankTuning:
     """The share of its maximum from which a neighbour's agreement supports fully; the support of weaker ones grows with
     the cube. By hand; `benchmarks/recall.py` checks it."""
     short_text: int = 250
-    """Characters up to which a text gets all of its neighbours' support; longer ones get less. By hand."""
+    """Characters up to which a text gets its neighbours' full support; longer texts get less. By hand."""
     supporters: int = 12
-    """The best candidates at first, whose neighbours become candidates too. By hand."""
+    """The number of best first candidates whose neighbours become candidates too. By hand."""
     citing: int = 30
-    """The best texts, whose references are followed. By hand."""
+    """The number of best texts whose references are followed. By hand."""
     cited: float = 0.6
     """The share of a text's agreement that goes to the records it cites, divided by the root of their number. By hand;
     `benchmarks/recall.py` checks it."""
@@ -96,27 +96,27 @@ class RankTuning:
     """Tokens of one session or document, about, after which others come first. By hand; `benchmarks/recall.py` checks
     it."""
     crowded: float = 0.5
-    """The share that a text keeps whose session or document has had its share. By hand; `benchmarks/recall.py` checks
+    """The factor for a text whose session or document has used up its share. By hand; `benchmarks/recall.py` checks
     it."""
 
     answer_weights: AnswerWeights = field(
         default=AnswerWeights(always=-7.18, words=2.61, ahead=1.86, of_best=2.49, need=3.19)
     )
-    """What makes a text an answer. `benchmarks/calibrate_answers.py` prints them."""
+    """The weights of the signals for an answer. `benchmarks/calibrate_answers.py` prints them."""
     answer_bar: float = 0.24
     """The probability of an answer that scores 0.7. `benchmarks/calibrate_answers.py` prints what several values let
     through."""
     behind: int = 5
-    """The text at this rank, from 0, is the one that an answer must be ahead of. By hand."""
+    """The rank, from 0, of the text that `AnswerWeights.ahead` compares with. By hand."""
 
     unrelated: float = 0.1
     """E1, E5, E10: the cosine of unrelated texts, strength 0. By hand."""
     same: float = 0.7
     """E1, E5, E10: the cosine of texts that say the same, strength 1. By hand."""
     causal_match: float = 1.2
-    """E5: the factor for a text that gives the cause, or the effect, that is asked for. By hand."""
+    """E5: the factor for a text that states the cause or effect that the query asks for. By hand."""
     causal_mismatch: float = 0.8
-    """E5: the factor for a text that gives only the reverse. By hand."""
+    """E5: the factor for a text that states only the reverse. By hand."""
     bm25_k1: float = 1.2
     """E6: saturation of repeated terms in BM25. The usual value."""
     bm25_b: float = 0.75
@@ -128,11 +128,11 @@ class RankTuning:
     query_terms: int = 48
     """E12, E13: terms and tokens of a query that are compared, those with the highest idf. By hand, for speed."""
     unrelated_words: float = 0.15
-    """E13: the cosine of two words at which the one counts nothing for the other. By hand."""
+    """E13: the cosine of two unrelated words, likeness 0. By hand."""
     related_words: float = 0.60
-    """E13: the cosine of two words from which the one counts as the other. By hand."""
+    """E13: the cosine from which one word counts as the other, likeness 1. By hand."""
     least_related: float = 0.25
-    """E13: cosines up to this count nothing at all. By hand."""
+    """E13: cosines up to this value count as 0. By hand."""
 
     def __post_init__(self) -> None:
         for name in _SHARES:
@@ -152,7 +152,7 @@ class RankTuning:
 
     @property
     def answer_shift(self) -> float:
-        """What is added to the log odds of an answer, so that the bar scores 0.7."""
+        """The shift of the log odds that makes `answer_bar` score 0.7."""
         return log(SCORE_AT_BAR / 0.3) - log(self.answer_bar / (1 - self.answer_bar))
 
 
@@ -160,4 +160,4 @@ _SHARES = ("relevance_bar", "answer_bar", "strong_neighbour")
 _RANGES = (("no_words", "has_words"), ("unrelated", "same"), ("unrelated_words", "related_words"))
 
 DEFAULT_TUNING = RankTuning()
-"""The numbers that a memory ranks by unless it is given others."""
+"""The default parameters."""

@@ -1,4 +1,4 @@
-"""Thirteen similarity spaces, one file each, and those of the user's."""
+"""The thirteen similarity spaces, one file each, and user-defined spaces."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ SPACES: tuple[Space, ...] = (
 """E1 to E13, in this order."""
 
 TIMELESS = tuple(space for space in SPACES if space.category != "temporal")
-"""Those that need neither times nor positions."""
+"""The spaces that need neither times nor positions."""
 
 
 def spaces_for(recipe: Recipe) -> tuple[Space, ...]:
-    """The thirteen spaces, some by a model of the user's, then the user's own."""
+    """The thirteen spaces, some replaced by models, followed by user-defined spaces."""
     if not recipe.models and not recipe.spaces:
         return SPACES
-    built_in = (_modelled(space) if space.code in recipe.models else space for space in SPACES)
+    built_in = (_with_model(space) if space.code in recipe.models else space for space in SPACES)
     return (*built_in, *map(custom_space, recipe.spaces))
 
 
-def _modelled(space: Space) -> Space:
-    def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-        return semantic.likeness(cosines(candidates.by_model[space.code], asked.by_model[space.code]), asked.tuning)
+def _with_model(space: Space) -> Space:
+    def strengths(query: RankQuery, candidates: Candidates) -> Array:
+        return semantic.likeness(cosines(candidates.by_model[space.code], query.by_model[space.code]), query.tuning)
 
-    return replace(space, strengths=strengths, speaks=lambda _asked: True, unheard=1.0)
+    return replace(space, strengths=strengths, speaks=lambda _query: True, weight_without_words=1.0)
 
 
 WORDS = late_interaction.SPACE
-"""The space that shows whether any candidate has the words of a query, or ones near them."""
+"""The space that shows whether any candidate has the words of a query, or related words."""
 
 __all__ = ["SPACES", "TIMELESS", "WORDS", "Space", "spaces_for"]

@@ -1,4 +1,4 @@
-"""E10: the same meaning, in the light of its neighbours."""
+"""E10: similar meaning in context, with the vectors of session neighbours added."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from langgraph_scrum_master.rank.spaces.semantic import likeness
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
-def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """The cosine, in the static model where there is one, with the text's vector after its neighbours' were added."""
-    return likeness(cosines(candidates.contexts, asked.meaning), asked.tuning)
+def strengths(query: RankQuery, candidates: Candidates) -> Array:
+    """The cosine of the query with the text's context vector, in the static model if there is one."""
+    return likeness(cosines(candidates.contexts, query.meaning), query.tuning)
 
 
-def speaks(asked: RankQuery) -> bool:
-    """Whether it could be embedded, which the static model never fails to do."""
-    return len(asked.meaning) > 0
+def speaks(query: RankQuery) -> bool:
+    """Whether the query has a vector; with the static model it always has."""
+    return len(query.meaning) > 0
 
 
 SPACE = Space(
@@ -26,5 +26,5 @@ SPACE = Space(
     diverges=0.13,
     strengths=strengths,
     speaks=speaks,
-    unheard=0.0,
+    weight_without_words=0.0,
 )

@@ -1,4 +1,4 @@
-"""A space of the user's, as ranking compares it."""
+"""Adapter for user-defined spaces."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from langgraph_scrum_master.rank.spaces.space import Space
 
 
 def custom_space(given: CustomSpace) -> Space:
-    """The space of the user's with its results checked. It has no thresholds: only the weight counts."""
+    """The user's space with its results checked. It has no thresholds; only its weight counts."""
 
-    def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-        return _checked(given.code, given.strengths(asked, candidates), len(candidates))
+    def strengths(query: RankQuery, candidates: Candidates) -> Array:
+        return _check_strengths(given.code, given.strengths(query, candidates), len(candidates))
 
-    speaks: Callable[[RankQuery], bool] = getattr(given, "speaks", lambda _asked: True)
+    speaks: Callable[[RankQuery], bool] = getattr(given, "speaks", lambda _query: True)
     return Space(
         name=f"{given.code} {given.name}",
         category="semantic",
@@ -31,13 +31,13 @@ def custom_space(given: CustomSpace) -> Space:
     )
 
 
-def _checked(code: str, made: object, count: int) -> Array:
+def _check_strengths(code: str, output: object, count: int) -> Array:
     try:
-        found = np.asarray(made, dtype="float64")
+        strengths = np.asarray(output, dtype="float64")
     except (TypeError, ValueError):
-        found = np.full(1, np.nan)
-    if found.shape != (count,) or not np.isfinite(found).all():
+        strengths = np.full(1, np.nan)
+    if strengths.shape != (count,) or not np.isfinite(strengths).all():
         raise ConfigError(
-            f"the space {code} must give a finite number for each of {count} candidates, got {made!r:.200}"
+            f"the space {code} must return a finite number for each of {count} candidates, got {output!r:.200}"
         )
-    return np.clip(found, 0, 1)
+    return np.clip(strengths, 0, 1)

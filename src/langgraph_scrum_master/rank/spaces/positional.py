@@ -1,4 +1,4 @@
-"""E4: how late in its session."""
+"""E4: position from the end of the session."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.spaces.space import Space
 
 
-def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """1 for the last of a session's candidates, less for each turn after it; 0 for texts without a session."""
+def strengths(query: RankQuery, candidates: Candidates) -> Array:
+    """1 / (1 + turns after it), up to the last candidate of its session; 0 for texts without a session."""
     sessions, positions = candidates.sessions, candidates.positions
-    # The last place is that of the texts without a session, whose number is -1.
+    # The extra last element belongs to texts without a session, whose number is -1.
     last = np.zeros(len(candidates) + 1, dtype="int64")
     np.maximum.at(last, sessions, positions)
     return np.where(sessions >= 0, 1 / (1 + (last[sessions] - positions).astype("float32")), np.float32(0))

@@ -1,4 +1,4 @@
-"""E2: how recent, if the time of the query is known."""
+"""E2: recency."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ DIGITS = 6
 """Decimals of the strength: an hour changes the third one."""
 
 
-def strengths(asked: RankQuery, candidates: Candidates) -> Array:
-    """1 for now, half of it for each half-life since; 0 for texts without a time."""
-    return np.where(candidates.created > 0, freshness(asked.ages(candidates)), 0.0)
+def strengths(query: RankQuery, candidates: Candidates) -> Array:
+    """1 for now, halved per half-life of age; 0 for texts without a time."""
+    return np.where(candidates.created > 0, freshness(query.ages(candidates)), 0.0)
 
 
 def freshness(age: Any) -> Any:
-    """1 for now or later, half of it for each half-life since."""
+    """1 for an age of 0 or less, halved per half-life."""
     return 0.5 ** (np.maximum(0.0, age) / HALF_LIFE)
 
 
-def speaks(asked: RankQuery) -> bool:
+def speaks(query: RankQuery) -> bool:
     """Whether the time of the query is known."""
-    return asked.now is not None
+    return query.now is not None
 
 
 SPACE = Space(

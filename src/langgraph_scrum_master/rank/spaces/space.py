@@ -11,7 +11,7 @@ from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, Category, RankTuning
 
 Strengths: TypeAlias = Callable[[RankQuery, Candidates], Array]
-"""From 0 to 1 for each candidate: how similar to the query it is in this space."""
+"""The similarity of each candidate with the query, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,19 +21,18 @@ class Space:
     name: str
     category: Category
     agrees: float
-    """From here on the space says that the text serves the query."""
+    """The strength from which the space counts the text as relevant."""
     diverges: float
-    """Below this it says that the text is about something else."""
+    """The strength below which the space counts the text as unrelated."""
     strengths: Strengths
-    speaks: Callable[[RankQuery], bool] = lambda _asked: True
-    """Whether it has anything to say about the query."""
-    unheard: float = 1.0
-    """The share of its weight that is left where no candidate has the query's words: a few shared by chance would
-    mislead."""
+    speaks: Callable[[RankQuery], bool] = lambda _query: True
+    """Whether the space applies to the query."""
+    weight_without_words: float = 1.0
+    """The share of its weight if no candidate has the query's words: the few shared ones would be shared by chance."""
     own_weight: float | None = None
-    """Its weight if that is not its category's."""
+    """Its weight, if it differs from that of its category."""
     digits: int = 3
-    """Decimals of its strength in results."""
+    """Decimal places of its strength in results."""
 
     @property
     def code(self) -> str:
@@ -42,9 +41,9 @@ class Space:
 
     @property
     def weight(self) -> float:
-        """Its weight in the agreement by default."""
+        """Its weight with the default tuning."""
         return self.weight_in(DEFAULT_TUNING)
 
     def weight_in(self, tuning: RankTuning) -> float:
-        """Its weight in the agreement."""
+        """Its weight in the agreement with this tuning."""
         return tuning.weight(self.category) if self.own_weight is None else self.own_weight
