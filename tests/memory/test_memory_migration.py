@@ -465,8 +465,9 @@ def test_old_files_that_a_kill_has_left_are_removed_at_the_next_opening(tmp_path
 
 
 CONVERTING = """
-import asyncio, sys
+import asyncio, sys, structlog
 from langgraph_scrum_master import ChromaMemory
+structlog.configure()
 asyncio.run(ChromaMemory().store_embedding("warm", "up", {}))
 print("ready", flush=True)
 sys.stdin.readline()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
+from typing import Any, TypeAlias
 
 Redact: TypeAlias = Callable[[str], str]
 """Gives a text without what must not leave. If it fails, nothing of the text leaves."""
@@ -37,29 +36,39 @@ def cleaned(facts: Mapping[str, Any], redact: Redact | None) -> dict[str, Any]:
     return {name: redact(str(fact)) if name in TEXT_FIELDS else fact for name, fact in facts.items()}
 
 
-@cache
-def _structlog() -> FilteringBoundLogger:
-    # Not before something is logged: it takes longer to load than all of ours.
-    import structlog
+def _log(level: int, event: str, facts: Mapping[str, Any]) -> None:
+    """Log through structlog where the host has configured it, else through `logging`, which is silent by default."""
+    facts = cleaned(facts, _redact.get())
+    # A host that never loaded structlog has not configured it, and loading it takes longer than all of ours.
+    structlog = sys.modules.get("structlog")
+    if structlog is not None and structlog.is_configured():
+        structlog.get_logger(_NAME).log(level, event, **facts)
+        return
+    stdlib = logging.getLogger(_NAME)
+    if stdlib.isEnabledFor(level):
+        rendered = " ".join(f"{name}={fact!r}" for name, fact in facts.items())
+        stdlib.log(level, "%s %s", event, rendered, extra={"event": event, "facts": facts})
 
-    logger: FilteringBoundLogger = structlog.get_logger("langgraph_scrum_master")
-    return logger
+
+_NAME = "langgraph_scrum_master"
+# Without a handler of its own, `logging` would print warnings to standard error.
+logging.getLogger(_NAME).addHandler(logging.NullHandler())
 
 
 class _Logger:
-    """structlog's, with the redaction of the moment."""
+    """Logs events with the redaction of the moment."""
 
     def info(self, event: str, **facts: Any) -> None:
         """Log that something happened."""
-        _structlog().info(event, **cleaned(facts, _redact.get()))
+        _log(logging.INFO, event, facts)
 
     def warning(self, event: str, **facts: Any) -> None:
         """Log that something went on in another way than meant."""
-        _structlog().warning(event, **cleaned(facts, _redact.get()))
+        _log(logging.WARNING, event, facts)
 
     def error(self, event: str, **facts: Any) -> None:
         """Log that something failed."""
-        _structlog().error(event, **cleaned(facts, _redact.get()))
+        _log(logging.ERROR, event, facts)
 
 
 logger = _Logger()
