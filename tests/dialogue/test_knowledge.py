@@ -467,7 +467,7 @@ def test_documents_are_kept_searched_and_removed_from_the_shell(tmp_path: Path) 
 
     assert shown.startswith("Source: Refunds (2026-03-02)\n---\n## Limits")
     assert [chunk["doc_id"] for chunk in found] == [file.as_posix()]
-    assert scrum_master(*ask) == "Nothing serves that query.\n"
+    assert scrum_master(*ask) == "No matches.\n"
     with pytest.raises(ScrumMasterError, match="there is no document"):
         scrum_master("remove", *folder, identity)
     with pytest.raises(ScrumMasterError, match="cannot read"):

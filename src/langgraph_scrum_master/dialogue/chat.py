@@ -39,9 +39,9 @@ def user_message(query: str) -> HumanMessage:
     return HumanMessage(query)
 
 
-def to_messages(given: Sequence[object]) -> list[BaseMessage]:
+def to_messages(messages: Sequence[object]) -> list[BaseMessage]:
     """Convert message-likes to LangChain messages."""
-    return convert_to_messages(list(given))  # type: ignore[arg-type]
+    return convert_to_messages(list(messages))  # type: ignore[arg-type]
 
 
 def runnable(work: Callable[[Any, RunnableConfig], Awaitable[dict[str, Any]]]) -> Runnable[Any, dict[str, Any]]:

@@ -20,19 +20,19 @@ _SYNTHETIC_TURNS = frozenset(("summarization", BRIEFING))
 _ROLES: dict[TurnKind, Role] = {"human": "user", "agent": "assistant", "tool": "tool", "system": "system"}
 
 
-def read_session(given: object, session_id: str = DEFAULT_SESSION) -> DialogueSession:
+def read_session(source: object, session_id: str = DEFAULT_SESSION) -> DialogueSession:
     """Read a `DialogueSession`, any object with `id` and `turns`, or plain messages.
 
     System messages at the start are the application's instructions, not turns.
     """
-    if isinstance(given, DialogueSession):
-        return given
-    turns = given if isinstance(given, list | tuple) else read(given, "turns")
+    if isinstance(source, DialogueSession):
+        return source
+    turns = source if isinstance(source, list | tuple) else read(source, "turns")
     if not isinstance(turns, list | tuple):
-        raise ConfigError(f"session must have `id` and `turns`, or be a list of messages, got {given!r:.200}")
+        raise ConfigError(f"session must have `id` and `turns`, or be a list of messages, got {source!r:.200}")
     opening = _opening(turns)
     return DialogueSession(
-        id=text_of(read(given, "id")) or session_id,
+        id=text_of(read(source, "id")) or session_id,
         turns=tuple(read_dialogue(turns[len(opening) :])),
         instructions="\n\n".join(turn.text for turn in opening if turn.text),
     )
