@@ -104,7 +104,7 @@ def test_a_fence_that_is_not_closed_hides_no_entries() -> None:
         ("### Pattern:\nSomething.", "has no name"),
         ("###\nSomething.", "has no name"),
         ("### Empty\n\n- Confidence: high", "has no description"),
-        ("### Much\nX.\n- Observation count: many", "must have a whole number as observation count, got 'many'"),
+        ("### Much\nX.\n- Observation count: many", "must have a whole number as its observation count, got 'many'"),
         ("### Sure\nX.\n- Confidence: total", "must have a confidence of high, medium or low, got 'total'"),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_malformed_entry_is_left_out_and_told_with_its_file_and_line(entry: st
 
     assert [each.name for each in entries] == ["Sound"]
     (warning,) = warnings
-    assert warning.startswith("patterns.md:4: left out, ")
+    assert warning.startswith("patterns.md:4: skipped, ")
     assert told in warning
 
 

@@ -118,7 +118,7 @@ def test_a_note_that_cannot_be_written_costs_nothing_but_a_warning(project: Path
 
     assert len(briefing.entries) == 20
     (warning,) = briefing.warnings
-    assert warning.startswith("what was given is not noted in ")
+    assert warning.startswith("the injection could not be recorded in ")
 
 
 @pytest.mark.parametrize("options", [{"memory_injection_enabled": False}, {"memory_injection_limit": 0}])
@@ -221,7 +221,7 @@ def test_the_command_prints_the_briefing_and_tells_what_is_wrong_on_standard_err
     assert quick.stdout == typed.stdout
     assert "*Memory: 7 entries (" in quick.stdout
     assert '| relevance: active, weight=0.8 | context: "caching rules"*' in quick.stdout
-    assert "scrum-master: no files of git count: fatal: not a git repository" in quick.stderr
+    assert "scrum-master: git signals are ignored: fatal: not a git repository" in quick.stderr
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_project_without_lessons_is_told_where_they_would_be(tmp_path: Path) -
     done = brief("--project-root", str(tmp_path))
 
     assert (done.exit_code, done.stdout) == (0, "")
-    assert f"no lessons to tell: there are none in '{tmp_path / 'docs' / 'knowledge-bank'}'" in done.stderr
+    assert f"no lessons: '{tmp_path / 'docs' / 'knowledge-bank'}' has none" in done.stderr
 
 
 def test_the_command_prints_json(project: Path) -> None:
@@ -340,7 +340,7 @@ def test_the_hook_answers_within_three_seconds_though_git_hangs(project: Path, t
 
     assert perf_counter() - started < 3
     assert "relevance: inactive" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "git count: it took longer than 1.5 s" in done.stderr
+    assert "git signals are ignored: git took longer than 1.5 s" in done.stderr
 
 
 def a_graph(briefing: SessionBriefing, checkpointer: Any = None) -> tuple[Any, list[list[Any]]]:

@@ -11,7 +11,7 @@ from time import perf_counter
 import pytest
 
 from langgraph_scrum_master.briefing.workspace import (
-    MOST_KEYWORDS,
+    MAX_KEYWORDS,
     collect_context_signals,
     collect_git_signals,
     path_keywords,
@@ -89,7 +89,7 @@ def test_at_most_twenty_keywords_are_taken(repository: Project) -> None:
     repository.commit("start")
     repository.commit(*(f"f{i}.py" for i in range(30)))
 
-    assert len(repository.changed()) == MOST_KEYWORDS == 20
+    assert len(repository.changed()) == MAX_KEYWORDS == 20
 
 
 def test_with_two_commits_the_last_one_counts(repository: Project) -> None:
@@ -132,7 +132,7 @@ def test_a_machine_without_git_is_told(repository: Project, tmp_path: Path, monk
 
     assert repository.changed() == []
     (warning,) = repository.warnings
-    assert "it cannot be run" in warning
+    assert "git cannot be run" in warning
 
 
 def test_a_git_that_hangs_is_given_up(repository: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_a_git_that_hangs_is_given_up(repository: Project, tmp_path: Path, monke
 
     assert found == []
     assert perf_counter() - started < 2
-    assert repository.warnings == ["no files of git count: it took longer than 0.2 s"]
+    assert repository.warnings == ["git signals are ignored: git took longer than 0.2 s"]
 
 
 def test_the_active_feature_tells_its_slug_its_first_paragraph_and_its_phase(repository: Project) -> None:
@@ -172,7 +172,7 @@ def test_of_several_active_features_the_one_noted_last_counts(project: Project) 
     ("meta", "about", "told"),
     [
         ("{broken", "", "is not JSON"),
-        ("[1]", "", "must hold a JSON object, got '[1]'"),
+        ("[1]", "", "must be a JSON object, got '[1]'"),
         ("[" * 100_000, "", "recursion"),
         ({"status": "active"}, "The spec", "must have a text as 'slug', got None"),
         ({"status": "active", "slug": 7, "lastCompletedPhase": 3}, "The spec", "must have a text as 'slug', got 7"),

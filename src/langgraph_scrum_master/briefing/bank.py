@@ -1,4 +1,4 @@
-"""What a knowledge bank holds: lessons in Markdown, of a project and of all projects."""
+"""Parses a knowledge bank: lessons in Markdown, of one project or shared by all."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import file_text
 
 LessonCategory: TypeAlias = Literal["anti-patterns", "patterns", "heuristics"]
-"""A knowledge bank has a file for each, in this order."""
+"""Each category has its own file. Briefings list them in this order."""
 
 CATEGORIES: tuple[LessonCategory, ...] = get_args(LessonCategory)
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 _Store: TypeAlias = Literal["local", "global"]
-"""Whether a lesson is the project's own or belongs to all projects."""
+"""Whether a lesson belongs to the project or is shared by all projects."""
 
 Warn: TypeAlias = Callable[[str], object]
-"""Is told what is not as it should be; whatever is told, the rest goes on."""
+"""Called with each warning."""
 
 ENTRY_LEVEL = 3
-"""Of the headings that entries stand under."""
+"""The heading level of entries."""
 
 _FENCE = re.compile(r"\s*(```|~~~)")
 _KIND = re.compile(r"\A(?:anti-pattern|pattern|heuristic)\s*:\s*", re.I)
@@ -41,7 +41,7 @@ _LEVELS: dict[str, Confidence] = {level: level for level in get_args(Confidence)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson(Plain):
-    """One lesson, and how well it is founded."""
+    """One lesson, with its evidence."""
 
     name: str
     description: str
@@ -50,15 +50,15 @@ class Lesson(Plain):
     observation_count: int = 1
     confidence: Confidence = "medium"
     last_observed: str = ""
-    """An ISO date; empty where the entry tells none."""
+    """An ISO date; empty if the entry has none."""
     details: tuple[str, ...] = ()
-    """What else it says, point by point."""
+    """The list items that are not fields."""
     position: int = 0
-    """Its place in its file: later ones were written later."""
+    """Its index in its file. Later entries are newer."""
     content_hash: str = ""
-    """What it is known by: the same description is the same lesson, whatever its name."""
+    """Its identity: entries with the same description are the same lesson."""
     score: float = 0.0
-    """What it was chosen by."""
+    """The score it was selected by."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", tuple(self.details))
@@ -67,12 +67,12 @@ class Lesson(Plain):
 
 
 def content_hash(text: str) -> str:
-    """The first 16 hex digits of the SHA-256 of a text in lower case, with single blanks."""
+    """The first 16 hex digits of the SHA-256 of the text, lowercased and with single spaces."""
     return sha256(" ".join(text.lower().split()).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def read_bank(folder: Path, source: _Store, warn: Warn) -> list[Lesson]:
-    """All entries of a knowledge bank's three files; files that are not there have none."""
+    """The entries of a knowledge bank's three files. Missing files are ignored."""
     entries: list[Lesson] = []
     for category in CATEGORIES:
         path = folder / f"{category}.md"
@@ -85,31 +85,31 @@ def read_bank(folder: Path, source: _Store, warn: Warn) -> list[Lesson]:
 
 
 def parse_entries(text: str, category: LessonCategory, source: _Store, path: str, warn: Warn) -> list[Lesson]:
-    """The entries under the third-level headings of a file; one that is malformed is left out, and its line told."""
+    """The entries under the third-level headings of a file. Malformed entries are skipped with a warning."""
     entries: list[Lesson] = []
     for line, title, body in _blocks(text):
         try:
             entries.append(_entry(title, body, category, source, len(entries)))
         except ValueError as error:
-            warn(f"{path}:{line}: left out, {title!r:.80} {error}")
+            warn(f"{path}:{line}: skipped, {title!r:.80} {error}")
     return entries
 
 
 def deduplicate(entries: Iterable[Lesson]) -> list[Lesson]:
-    """The entries, of those that say the same the one with more observations; the first, if they have as many."""
-    kept: dict[str, Lesson] = {}
+    """The entries without duplicates: the one with the most observations is kept, or else the first."""
+    best: dict[str, Lesson] = {}
     for entry in entries:
-        known = kept.get(entry.content_hash)
-        if known is None or entry.observation_count > known.observation_count:
-            kept[entry.content_hash] = entry
-    return list(kept.values())
+        other = best.get(entry.content_hash)
+        if other is None or entry.observation_count > other.observation_count:
+            best[entry.content_hash] = entry
+    return list(best.values())
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Each third-level heading with its line and the lines below it, up to the next heading of that level or above."""
+    """Each third-level heading with its line number and the lines up to the next heading of its level or above."""
     lines = _uncommented(text).split("\n")
     fences = {number for number, line in enumerate(lines, 1) if _FENCE.match(line)}
-    # Where a fence is not closed, none counts: it must not hide all that follows.
+    # An unclosed fence would hide the rest of the file: then all fences are ignored.
     fences = fences if len(fences) % 2 == 0 else set()
     block: tuple[int, str, list[str]] | None = None
     fenced = False
@@ -128,7 +128,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str, list[str]]]:
 
 
 def _uncommented(text: str) -> str:
-    """The text without comments, and with as many lines as before."""
+    """The text without comments, with the same line numbers."""
     pieces: list[str] = []
     start = 0
     while (opened := text.find("<!--", start)) >= 0 and (closed := text.find("-->", opened)) >= 0:
@@ -138,14 +138,14 @@ def _uncommented(text: str) -> str:
 
 
 def _heading(line: str) -> tuple[int, str]:
-    """The level and the text of a heading; level 0 if the line is none."""
+    """The level and the text of a heading; level 0 for other lines."""
     title = line.lstrip("#")
     return (len(line) - len(title), title.strip()) if not title or title[0].isspace() else (0, "")
 
 
 def _entry(title: str, body: list[str], category: LessonCategory, source: _Store, position: int) -> Lesson:
-    said, points, fields = _sorted_out(body)
-    description = "\n".join(said).strip()
+    lines, points, fields = _split_body(body)
+    description = "\n".join(lines).strip()
     name = _KIND.sub("", title, count=1).strip()
     if not name:
         raise ValueError("has no name")
@@ -164,9 +164,9 @@ def _entry(title: str, body: list[str], category: LessonCategory, source: _Store
     )
 
 
-def _sorted_out(body: list[str]) -> tuple[list[str], list[str], dict[str, str]]:
-    """The lines of an entry's description, its points from the first one on, and those of them that are fields."""
-    said: list[str] = []
+def _split_body(body: list[str]) -> tuple[list[str], list[str], dict[str, str]]:
+    """The description's lines, the list items after it, and the list items that are fields."""
+    description: list[str] = []
     points: list[str] = []
     fields: dict[str, str] = {}
     for line in map(str.strip, body):
@@ -177,28 +177,28 @@ def _sorted_out(body: list[str]) -> tuple[list[str], list[str], dict[str, str]]:
                 points.append(point[1])
         elif not _RULE.fullmatch(line):
             if not points and not fields:
-                said.append(line)
+                description.append(line)
             elif line:
                 points.append(line)
-    return said, points, fields
+    return description, points, fields
 
 
 def _count(text: str) -> int:
-    found = _COUNT.match(text)
-    if found is None:
-        raise ValueError(f"must have a whole number as observation count, got {text!r:.40}")
-    return int(found[0])
+    match = _COUNT.match(text)
+    if match is None:
+        raise ValueError(f"must have a whole number as its observation count, got {text!r:.40}")
+    return int(match[0])
 
 
 def _confidence(text: str) -> Confidence:
-    found = _WORD.match(text)
-    if found is None or found[0].lower() not in _LEVELS:
+    match = _WORD.match(text)
+    if match is None or match[0].lower() not in _LEVELS:
         raise ValueError(f"must have a confidence of high, medium or low, got {text!r:.40}")
-    return _LEVELS[found[0].lower()]
+    return _LEVELS[match[0].lower()]
 
 
 def _iso_date(text: str) -> str:
-    """The date, if it is one: many entries name the work that they were seen in instead."""
+    """The date in ISO format; empty if the text is no date. Many entries name a feature instead."""
     try:
         return date.fromisoformat(text[:10]).isoformat()
     except ValueError:

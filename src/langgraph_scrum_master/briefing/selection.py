@@ -1,4 +1,4 @@
-"""Which lessons a session gets: the best by relevance and prominence, and some of every category."""
+"""Selects the lessons for a session: the best by relevance and prominence, with some of every category."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from langgraph_scrum_master.briefing.prominence import compute_prominence
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-_LEAST = 3
-"""Entries of each category that has any, where the limit allows as many."""
+_PER_CATEGORY = 3
+"""The minimum of entries per category, if the limit allows it."""
 
 RELEVANCE_WEIGHT = 0.6
 
@@ -26,9 +26,9 @@ def select_entries(
     connection: Connection | None = None,
     relevance_weight: float = RELEVANCE_WEIGHT,
 ) -> list[Lesson]:
-    """At most so many of distinct entries, the best first, each with its score.
+    """The best distinct entries up to the limit, best first, with their scores.
 
-    Without a query or an index they go by prominence alone.
+    Without a query or an index, prominence alone counts.
     """
     relevance: dict[str, float] = {}
     weight, prominence = 0.0, compute_prominence(entries)
@@ -38,7 +38,7 @@ def select_entries(
     scores = {key: weight * relevance.get(key, 0.0) + (1 - weight) * value for key, value in prominence.items()}
 
     def best_first(entry: Lesson) -> tuple[float, float, str]:
-        # Where relevance alone counts, prominence still decides between equals.
+        # Prominence breaks ties, also if its weight is 0.
         return -scores[entry.content_hash], -prominence[entry.content_hash], entry.content_hash
 
     chosen = balanced(sorted(entries, key=best_first), limit)
@@ -46,12 +46,12 @@ def select_entries(
 
 
 def balanced(ranked: Sequence[Lesson], limit: int) -> list[Lesson]:
-    """The first ones up to the limit, but of each category the first three, if all categories' three fit."""
+    """The first entries up to the limit, with at least three per category if the limit allows it."""
     by_category = [[each for each in ranked if each.category == category] for category in CATEGORIES]
-    owed = [each for some in by_category for each in some[:_LEAST]]
-    if _LEAST * sum(map(bool, by_category)) > limit:
+    reserved = [each for group in by_category for each in group[:_PER_CATEGORY]]
+    if _PER_CATEGORY * sum(map(bool, by_category)) > limit:
         return list(ranked[:limit])
-    taken = {each.content_hash for each in owed}
-    others = [each for each in ranked if each.content_hash not in taken][: limit - len(owed)]
+    taken = {each.content_hash for each in reserved}
+    others = [each for each in ranked if each.content_hash not in taken][: limit - len(reserved)]
     taken |= {each.content_hash for each in others}
     return [each for each in ranked if each.content_hash in taken]

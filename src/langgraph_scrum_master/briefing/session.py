@@ -1,4 +1,4 @@
-"""What a session should know when it starts: the lessons that serve what it is about."""
+"""The briefing of a session, as text or as a node of a graph."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.protocols import Clock
 
 BANK = Path("docs", "knowledge-bank")
-"""Where a project keeps its lessons."""
+"""The knowledge bank of a project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Briefing(Plain):
-    """What a session gets, and why."""
+    """The text for a session, and how it was selected."""
 
     text: str = ""
-    """Markdown; empty if there is nothing to say."""
+    """Markdown; empty if there are no lessons."""
     entries: tuple[Lesson, ...] = ()
-    """The best first."""
+    """Best first."""
     context_query: str = ""
-    """What the session is about."""
+    """Words that describe the session."""
     relevance_active: bool = False
-    """Whether that counted."""
+    """Whether relevance to the query was scored."""
     relevance_weight: float = RELEVANCE_WEIGHT
     warnings: tuple[str, ...] = ()
-    """What could not be read or asked, and what was left out."""
+    """Files, settings and signals that could not be used."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "entries", tuple(self.entries))
@@ -60,23 +60,23 @@ class Briefing(Plain):
 
 
 class Node(Protocol):
-    """What `add_node` takes."""
+    """A node for `add_node`."""
 
     def __call__(self, state: Any) -> dict[str, Any]: ...
 
 
 class _AsyncNode(Protocol):
-    """The same to be awaited."""
+    """An asynchronous node for `add_node`."""
 
     def __call__(self, state: Any) -> Awaitable[dict[str, Any]]: ...
 
 
 class SessionBriefing:
-    """Chooses the lessons for a session, of those in a project's `docs/knowledge-bank` and in a store for all projects.
+    """Selects lessons for a session from a project's `docs/knowledge-bank` and a global store.
 
-    What the session is about is read from the project: its active feature, that one's phase, the files that changed
-    lately. Whatever of this is missing or broken does not count, and is told in `warnings`. Nothing is written but
-    `.last-injection.json` in the global store.
+    Signals from the project describe the session: the active feature, its phase, and recently changed files. Missing
+    or broken signals are ignored and reported in `warnings`. The only file written is `.last-injection.json` in the
+    global store.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SessionBriefing:
         self._limit = checked_limit(memory_injection_limit)
         self._weight = checked_weight(memory_relevance_weight)
         self._clock = clock
-        self._known: tuple[str, ...] = ()
+        self._setting_warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_env(
@@ -108,25 +108,25 @@ class SessionBriefing:
         environ: Mapping[str, str] = os.environ,
         clock: Clock = time.time,
     ) -> Self:
-        """The briefing with what is given, then the environment's settings, then the project's own.
+        """A briefing with settings from the arguments, then the environment, then the project's settings file.
 
-        A setting that cannot work is told in the briefing's `warnings`, and its default holds.
+        An invalid setting is reported in the briefing's `warnings`, and its default is used.
         """
         warnings: list[str] = []
-        given = {"memory_injection_limit": limit, "memory_relevance_weight": relevance_weight}
-        settings = lenient_settings(Path(project_root), given, environ, warnings.append)
-        made = cls(project_root, global_store=store_folder(global_store, environ), clock=clock, **settings)
-        made._known = tuple(warnings)
-        return made
+        arguments = {"memory_injection_limit": limit, "memory_relevance_weight": relevance_weight}
+        settings = lenient_settings(Path(project_root), arguments, environ, warnings.append)
+        briefing = cls(project_root, global_store=store_folder(global_store, environ), clock=clock, **settings)
+        briefing._setting_warnings = tuple(warnings)
+        return briefing
 
     def brief(self, context_query: str | None = None) -> Briefing:
-        """The briefing. A query takes the place of what the project tells of the session."""
-        warnings = list(self._known)
+        """The briefing. A query replaces the signals from the project."""
+        warnings = list(self._setting_warnings)
         entries = self._entries(warnings.append) if self._enabled else []
         if not entries or not self._limit:
             return Briefing(relevance_weight=self._weight, warnings=tuple(warnings))
         query = self._query(context_query, warnings.append)
-        chosen, active = self._chosen(entries, query, warnings.append)
+        chosen, active = self._select(entries, query, warnings.append)
         self._track(chosen, active, query, warnings.append)
         text = format_output(chosen, relevance_weight=self._weight, context_query=query, relevance_active=active)
         return Briefing(
@@ -139,16 +139,16 @@ class SessionBriefing:
         )
 
     async def abrief(self, context_query: str | None = None) -> Briefing:
-        """The same without blocking the event loop."""
+        """Like `brief`, without blocking the event loop."""
         from langgraph_scrum_master._internal.threads import off_loop
 
         return await off_loop(self.brief, context_query)
 
     @property
     def node(self) -> Node:
-        """The node for the first step of a graph; where that is awaited, LangGraph calls it in a thread.
+        """The node for the first step of a graph. Under `ainvoke`, LangGraph runs it in a worker thread.
 
-        It adds the briefing to `messages`, once a thread, tagged as ours, and never fails the graph.
+        It adds the briefing to `messages` once per conversation thread, and never raises.
         """
         return self.session_briefing
 
@@ -158,24 +158,24 @@ class SessionBriefing:
         return self.asession_briefing
 
     def session_briefing(self, state: Any) -> dict[str, Any]:
-        """The update for a state."""
+        """The node function: the update for a state."""
         try:
             return {} if _is_briefed(state) else _logged(self.brief())
-        # Whatever is wrong with a project must not cost its graph the run.
+        # A broken project must not fail the graph.
         except Exception as error:
             return _failed(error)
 
     async def asession_briefing(self, state: Any) -> dict[str, Any]:
-        """The same without blocking the event loop."""
+        """Like `session_briefing`, without blocking the event loop."""
         try:
             return {} if _is_briefed(state) else _logged(await self.abrief())
         except Exception as error:
             return _failed(error)
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
-        """Raise `GraphError` if the graph would lose the briefing, or with it what else is in `messages`."""
+        """Raise `GraphError` if the graph would drop the briefing, or overwrite its messages with it."""
         channel = getattr(builder, "builder", builder).channels.get("messages")
-        # By its name: a check is no reason to load LangGraph where it is not.
+        # Compared by name, so that LangGraph is not imported.
         if channel is None or type(channel).__name__ == "LastValue":
             what = "drop the briefing" if channel is None else "lose its messages to the briefing"
             raise GraphError(
@@ -184,21 +184,21 @@ class SessionBriefing:
 
     def _entries(self, warn: Warn) -> list[Lesson]:
         if not os.path.isdir(self._root):
-            warn(f"there is no project in {str(self._root)!r}: give its folder as the project root")
+            warn(f"there is no project in {str(self._root)!r}: pass its folder as the project root")
         entries = read_bank(self._root / BANK, "local", warn)
         if self._store is not None:
             entries += read_bank(self._store, "global", warn)
         return deduplicate(entries)
 
-    def _query(self, given: str | None, warn: Warn) -> str:
-        """What the session is about; empty if nothing in it can be looked for, or if it does not count."""
+    def _query(self, query: str | None, warn: Warn) -> str:
+        """The query on one line; empty if it has no words, or if the weight of relevance is 0."""
         if not self._weight:
             return ""
-        if given is None:
-            given = collect_context_signals(self._root, warn) if os.path.isdir(self._root) else ""
-        return one_line(given) if match_query(given) else ""
+        if query is None:
+            query = collect_context_signals(self._root, warn) if os.path.isdir(self._root) else ""
+        return one_line(query) if match_query(query) else ""
 
-    def _chosen(self, entries: Sequence[Lesson], query: str, warn: Warn) -> tuple[list[Lesson], bool]:
+    def _select(self, entries: Sequence[Lesson], query: str, warn: Warn) -> tuple[list[Lesson], bool]:
         index = build_fts_index(entries, warn) if query else None
         try:
             return select_entries(entries, self._limit, query, index, self._weight), index is not None
@@ -220,7 +220,7 @@ class SessionBriefing:
                 now=self._clock(),
             )
         except (OSError, RuntimeError, ValueError) as error:
-            warn(f"what was given is not noted in {str(self._store)!r}: {error}")
+            warn(f"the injection could not be recorded in {str(self._store)!r}: {error}")
 
 
 def _is_briefed(state: object) -> bool:
@@ -228,7 +228,7 @@ def _is_briefed(state: object) -> bool:
 
 
 def _logged(briefing: Briefing) -> dict[str, Any]:
-    """The update that gives the briefing to whoever reads the messages, told in the log."""
+    """The update that adds the briefing to the messages. Logs it and its warnings."""
     for warning in briefing.warnings:
         _logger().warning("briefing.impaired", problem=warning)
     if not briefing.text:
@@ -238,9 +238,9 @@ def _logged(briefing: Briefing) -> dict[str, Any]:
         entries=[entry.content_hash for entry in briefing.entries],
         relevance_active=briefing.relevance_active,
     )
-    # As plain data, which any framework's reducer takes.
-    marks = {"lc_source": BRIEFING}
-    message = {"role": "user", "content": briefing.text, "name": BRIEFING, "id": BRIEFING, "additional_kwargs": marks}
+    # A dict, which every message reducer accepts.
+    tags = {"lc_source": BRIEFING}
+    message = {"role": "user", "content": briefing.text, "name": BRIEFING, "id": BRIEFING, "additional_kwargs": tags}
     return {"messages": [message]}
 
 
@@ -250,7 +250,7 @@ def _failed(error: Exception) -> dict[str, Any]:
 
 
 def _logger() -> Any:
-    # Late: the command line does without it.
+    # Imported lazily: the command line does not need structlog.
     from langgraph_scrum_master._internal.logs import logger
 
     return logger

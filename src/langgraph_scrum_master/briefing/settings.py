@@ -1,4 +1,4 @@
-"""The settings of session briefings, from flags, the environment and a project's own file."""
+"""The settings of session briefings: from arguments, the environment and the project's settings file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
 from langgraph_scrum_master.errors import ConfigError
 
 LIMIT = 20
-"""Lessons that a session gets."""
+"""The maximum of lessons per session."""
 
 LOCAL_FILE = Path(".claude", "scrum-master.local.md")
-"""Where a project may keep its settings, in the front matter."""
+"""The project's settings file. Its front matter has the settings."""
 
 STORE = "~/.scrum-master/knowledge-bank"
-"""Where the lessons of all projects are."""
+"""The default folder of the lessons that all projects share."""
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.S | re.M)
 
@@ -53,60 +53,60 @@ _SETTINGS = {each.name: each for each in settings_of(BriefingConfig)}
 _STORE = _SETTINGS["global_store"]
 
 _LABELS = {"memory_injection_limit": "limit", "memory_relevance_weight": "relevance weight"}
-"""What warnings call a setting, where not by its name."""
+"""The labels in warnings, where they differ from the name."""
 
 
 def checked_switch(value: object) -> bool:
-    """The value, if it is True or False. Raises ConfigError."""
+    """The value, if it is a bool. Raises ConfigError."""
     return bool(_SETTINGS["memory_injection_enabled"].checked(value))
 
 
 def checked_limit(value: object) -> int:
-    """The value, if it is a whole number of lessons. Raises ConfigError."""
+    """The value, if it is a valid limit. Raises ConfigError."""
     return int(_SETTINGS["memory_injection_limit"].checked(value))
 
 
 def checked_weight(value: object) -> float:
-    """The value, if it is a weight. Raises ConfigError."""
+    """The value, if it is a valid weight. Raises ConfigError."""
     return float(_SETTINGS["memory_relevance_weight"].checked(value))
 
 
-def strict_setting(name: str, value: object, called: str) -> Any:
-    """A setting as a briefing reads it. Raises ConfigError, which refers to it as `called`."""
+def strict_setting(name: str, value: object, label: str) -> Any:
+    """The parsed setting. Raises ConfigError, which refers to it by the label."""
     declared = _SETTINGS[name]
     try:
         return _read(declared, str(value))
     except ValueError as error:
-        # A text has no True or False.
-        raise ConfigError(f"{called} must be {declared.values.expected.lower()}, got {value!r}") from error
+        # Lowercase, since the value is a text: "true or false".
+        raise ConfigError(f"{label} must be {declared.values.expected.lower()}, got {value!r}") from error
 
 
 def lenient_settings(
-    root: Path, given: Mapping[str, str | None], environ: Mapping[str, str], warn: Warn
+    root: Path, arguments: Mapping[str, str | None], environ: Mapping[str, str], warn: Warn
 ) -> dict[str, Any]:
-    """The settings but for the store, from `given`, the environment or the project; invalid ones take their default."""
-    noted = _noted(root / LOCAL_FILE, warn)
-    found: dict[str, Any] = {}
+    """All settings except the store, from arguments, environment or project. Invalid ones get their default."""
+    project = _front_matter(root / LOCAL_FILE, warn)
+    settings: dict[str, Any] = {}
     for name, declared in _SETTINGS.items():
         if declared is _STORE:
             continue
-        text = given.get(name)
+        text = arguments.get(name)
         if text is None:
-            text = environ.get(declared.variable) or noted.get(name)
+            text = environ.get(declared.variable) or project.get(name)
         try:
-            found[name] = declared.default if text is None else _read(declared, text)
+            settings[name] = declared.default if text is None else _read(declared, text)
         except ValueError:
             warn(f"Invalid {_LABELS.get(name, name)} '{text}', using default {str(declared.default).lower()}")
-            found[name] = declared.default
-    return found
+            settings[name] = declared.default
+    return settings
 
 
-def global_store(given: str | None, environ: Mapping[str, str]) -> Path | None:
-    """The folder with the lessons of all projects: as given, else as the environment has it, else in the home."""
+def global_store(folder: str | None, environ: Mapping[str, str]) -> Path | None:
+    """The folder with shared lessons: the given one, else that of the environment, else the default."""
     try:
-        return Path(given or environ.get(_STORE.variable) or STORE).expanduser()
+        return Path(folder or environ.get(_STORE.variable) or STORE).expanduser()
     except RuntimeError:
-        # Nobody's home.
+        # The user has no home directory.
         return None
 
 
@@ -114,8 +114,8 @@ def _read(declared: Setting, text: str) -> Any:
     return declared.checked(declared.values.parse(text.strip()))
 
 
-def _noted(path: Path, warn: Warn) -> dict[str, str]:
-    """The fields in the front matter of a project's file that say anything."""
+def _front_matter(path: Path, warn: Warn) -> dict[str, str]:
+    """The non-empty fields in the front matter of a file."""
     try:
         if not path.exists():
             return {}
@@ -124,4 +124,4 @@ def _noted(path: Path, warn: Warn) -> dict[str, str]:
         warn(f"{path} {error}")
         return {}
     fields = (line.partition("#")[0].partition(":") for line in (front[1] if front else "").split("\n"))
-    return {name.strip(): said for name, _, value in fields if (said := value.strip(" \t\"'"))}
+    return {name.strip(): text for name, _, value in fields if (text := value.strip(" \t\"'"))}

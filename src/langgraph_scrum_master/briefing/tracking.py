@@ -1,4 +1,4 @@
-"""What was last given to a session, in a small file beside the lessons of all projects."""
+"""Records the last injection in a file in the global store."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def write_tracking(
     context_query: str,
     now: float,
 ) -> None:
-    """Note what a session got in place of what the one before it got; whoever reads it sees one or the other, whole."""
+    """Replace the record of the last injection atomically."""
     note = {
         "timestamp": datetime.fromtimestamp(now, UTC).isoformat(),
         "project": str(project),
         "count": len(entries),
         "relevance": {"active": relevance_active, "weight": relevance_weight, "context_query": context_query},
-        "entries": [_named(entry) for entry in entries],
+        "entries": [_summary(entry) for entry in entries],
     }
     write_atomically(global_store / _FILE, json.dumps(note, indent=2) + "\n")
 
 
-def _named(entry: Lesson) -> dict[str, object]:
+def _summary(entry: Lesson) -> dict[str, object]:
     return {
         "name": entry.name,
         "category": entry.category,

@@ -1,4 +1,4 @@
-"""What a session in a project's folder is about: the active feature, its phase, the files that changed lately."""
+"""Signals on what a session is about: the active feature, its phase and recently changed files."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from langgraph_scrum_master.briefing.bank import Warn
 from langgraph_scrum_master.text.terms import plain_words
 from langgraph_scrum_master.text.trim import trim
 
-MOST_KEYWORDS = 20
-"""Keywords that changed files give."""
+MAX_KEYWORDS = 20
+"""The maximum of keywords from changed files."""
 
-MOST_DESCRIPTION = 1_000
-"""Characters of a feature's description that are looked at."""
+MAX_DESCRIPTION = 1_000
+"""The maximum of characters of a feature's description."""
 
 GIT_SECONDS = 1.5
-"""What git has in all, however often it is asked."""
+"""The timeout for all calls of git together."""
 
 _SECTION = re.compile(r"^##", re.M)
 
 
 def collect_context_signals(root: Path, warn: Warn) -> str:
-    """The words that tell what the session is about, each once; empty if nothing does."""
+    """The distinct words of all signals, as a query; empty if there are none."""
     return " ".join(plain_words(*_feature_signals(root, warn), *collect_git_signals(root, warn)))
 
 
 def collect_git_signals(root: Path, warn: Warn, seconds: float = GIT_SECONDS) -> list[str]:
-    """Folders, names and endings of the files that the last commits changed; none if the head is detached."""
+    """Path components of the files that the last commits changed; none on a detached head."""
     until = monotonic() + seconds
     try:
         branch = git(root, "symbolic-ref", "-q", "HEAD", seconds=until - monotonic())
         if branch.code == 1:
             return []
         if branch.code:
-            warn(f"no files of git count: {branch.problem}")
+            warn(f"git signals are ignored: {branch.problem}")
             return []
         changed = _changed(root, 3, until - monotonic())
         if changed.code:
             changed = _changed(root, 1, until - monotonic())
     except TimeoutError:
-        warn(f"no files of git count: it took longer than {seconds:g} s")
+        warn(f"git signals are ignored: git took longer than {seconds:g} s")
         return []
     except (OSError, ValueError) as error:
-        warn(f"no files of git count, it cannot be run: {error}")
+        warn(f"git signals are ignored: git cannot be run: {error}")
         return []
     return path_keywords(changed.text.split("\0")) if not changed.code else []
 
@@ -60,10 +60,10 @@ def _changed(root: Path, commits: int, seconds: float) -> GitOutput:
 
 
 def path_keywords(paths: Iterable[str]) -> list[str]:
-    """The parts of the paths, each once; what is hidden is passed over."""
-    shown = (path for path in paths if not path.startswith(".") and "/." not in path)
-    parts = dict.fromkeys(part for path in shown for part in re.split(r"[/.]", path) if part)
-    return list(parts)[:MOST_KEYWORDS]
+    """The distinct components of the paths. Hidden paths are skipped."""
+    visible = (path for path in paths if not path.startswith(".") and "/." not in path)
+    parts = dict.fromkeys(part for path in visible for part in re.split(r"[/.]", path) if part)
+    return list(parts)[:MAX_KEYWORDS]
 
 
 def _feature_signals(root: Path, warn: Warn) -> list[str]:
@@ -77,31 +77,31 @@ def _feature_signals(root: Path, warn: Warn) -> list[str]:
 
 
 def _active_feature(features: Path, warn: Warn) -> tuple[Path, Mapping[str, Any]] | None:
-    """The folder of the active feature and what is noted on it; of several, that which was noted last."""
+    """The folder and metadata of the active feature; of several, the one modified last."""
     active: list[tuple[int, str, Path, Mapping[str, Any]]] = []
     try:
         folders = [entry.path for entry in os.scandir(features) if entry.is_dir()]
     except OSError:
         return None
     for path in sorted(folders):
-        note = Path(path, ".meta.json")
+        file = Path(path, ".meta.json")
         try:
-            if note.exists() and (meta := _meta(note)).get("status") == "active":
-                active.append((note.stat().st_mtime_ns, path, Path(path), meta))
+            if file.exists() and (meta := _meta(file)).get("status") == "active":
+                active.append((file.stat().st_mtime_ns, path, Path(path), meta))
         except (ValueError, OSError, RecursionError) as error:
-            warn(f"{note} {error}")
+            warn(f"{file} {error}")
     if not active:
         return None
     return max(active, key=lambda each: each[:2])[2:]
 
 
-def _meta(note: Path) -> dict[str, Any]:
+def _meta(file: Path) -> dict[str, Any]:
     try:
-        meta = json.loads(text := file_text(note))
+        meta = json.loads(text := file_text(file))
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON: {error}") from error
     if not isinstance(meta, dict):
-        raise ValueError(f"must hold a JSON object, got {text!r:.80}")
+        raise ValueError(f"must be a JSON object, got {text!r:.80}")
     return meta
 
 
@@ -110,6 +110,4 @@ def _first_paragraph(spec: Path) -> str:
         text = file_text(spec)
     except ValueError:
         return ""
-    return trim(
-        _SECTION.split(text, maxsplit=1)[0][: 4 * MOST_DESCRIPTION], lambda start: len(start) <= MOST_DESCRIPTION
-    )
+    return trim(_SECTION.split(text, maxsplit=1)[0][: 4 * MAX_DESCRIPTION], lambda start: len(start) <= MAX_DESCRIPTION)
