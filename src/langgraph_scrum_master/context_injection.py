@@ -1,4 +1,4 @@
-"""The four functions: detect, retrieve, inject, and all three in a row. For plain dicts, without a graph."""
+"""The functional API for plain dicts, without a graph: detect, retrieve, inject, and all three in one call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langgraph_scrum_master.team.record.facts import log
 
 
 async def detect_context_gap(state: State) -> ContextGap | None:
-    """The gap to serve first, or None on a healthy team."""
+    """The most confident gap, or None for a healthy team."""
     gaps = Pipeline().sight(state).gaps
     return gaps[0] if gaps else None
 
@@ -23,7 +23,7 @@ async def detect_context_gap(state: State) -> ContextGap | None:
 async def retrieve_relevant_context(
     gap: ContextGap, memory: MemoryStore | None, state: State, config: InjectionConfig
 ) -> tuple[RetrievedContext, ...]:
-    """What the enabled sources have for the gap: above the bar, new to the agent, best first."""
+    """Contexts for the gap from the enabled sources: relevant, new to the agent, best first."""
     pipeline = _pipeline(config)
     finding = await pipeline.find(gap, pipeline.sight(state), memory)
     return finding.contexts[: config.max_context_items]
@@ -32,7 +32,7 @@ async def retrieve_relevant_context(
 async def inject_context(
     gap: ContextGap, contexts: Sequence[RetrievedContext], state: State, config: InjectionConfig
 ) -> InjectionResult:
-    """The contexts fitted and rendered. The state is not changed: `injection_update` says what to write."""
+    """Fit the contexts into the budget and render them. Does not modify the state; see `injection_update`."""
     pipeline = _pipeline(config)
     started = pipeline.clock()
     result = pipeline.fit(gap, Finding(contexts=tuple(contexts)), pipeline.sight(state))
@@ -43,9 +43,9 @@ async def inject_context(
 
 
 def injection_update(result: InjectionResult | None, state: object) -> dict[str, Any]:
-    """What the node writes for a result: payload, result, history and account; read payloads go.
+    """The state update for a result: payload, result, history and `sm_output`. It removes payloads that were read.
 
-    Fits `state |= …` of a plain dict as well as a graph's reducers.
+    Works with `state |= …` on a plain dict and with a graph's reducers.
     """
     pipeline = Pipeline()
     return pipeline.update(pipeline.sight(state), result)
@@ -54,7 +54,7 @@ def injection_update(result: InjectionResult | None, state: object) -> dict[str,
 async def manage_context_injection(
     state: State, memory: MemoryStore | None = None, config: InjectionConfig | None = None
 ) -> InjectionResult | None:
-    """The result for the first gap, or None on a healthy team."""
+    """Detect, retrieve and inject: the result for the most confident gap, or None for a healthy team."""
     pipeline = _pipeline(config or InjectionConfig())
     return await pipeline.serve(pipeline.sight(state), memory, lambda _event, _facts: None)
 

@@ -1,38 +1,38 @@
-"""What can go wrong, as one tree.
+"""The exceptions of this package.
 
     ScrumMasterError
     ├── ContextAssemblyError         context cannot be assembled
-    │   ├── CannotCompressError      what there is to say is too long, however much it is compressed
-    │   ├── InvalidContextTypeError  from sources that there are not (also a ValueError)
-    │   └── QueryTooLongError        a user's turn alone is longer than the prompt may be (also a ValueError)
-    ├── ConfigError     a setting has a value that cannot work (also a ValueError)
-    ├── DecodeError     plain data does not have the shape of the value it should become (also a ValueError)
+    │   ├── CannotCompressError      the text is too long even after compression
+    │   ├── InvalidContextTypeError  unknown context types were requested (also a ValueError)
+    │   └── QueryTooLongError        the user's turn alone exceeds the token limit (also a ValueError)
+    ├── ConfigError     a setting is invalid (also a ValueError)
+    ├── DecodeError     plain data cannot be decoded into a value (also a ValueError)
     ├── GraphError      a graph would lose what the scrum master writes
-    ├── InjectionError  a prompt cannot be given context
-    ├── NotFoundError   a thing that was named is not there: a file, a thread, a document, an entity
+    ├── InjectionError  context cannot be added to a prompt
+    ├── NotFoundError   a file, thread, document, entity or the like does not exist
     └── StoreError      a memory cannot be opened, read or written
-        └── EmbeddingError  its embedder fails, or gives something else than vectors
+        └── EmbeddingError  its embedder fails or does not return vectors
 
-None of these leaves the node: inside a running graph a failure is recorded in the result and the graph goes on.
+The node raises none of these: in a running graph, failures are recorded in the result and the graph continues.
 """
 
 from __future__ import annotations
 
 
 class ScrumMasterError(Exception):
-    """The root: catch this to catch all of ours."""
+    """Base class of all exceptions of this package."""
 
 
 class ConfigError(ScrumMasterError, ValueError):
-    """A setting has a value that cannot work."""
+    """A setting is invalid."""
 
 
 class DecodeError(ScrumMasterError, ValueError):
-    """Plain data does not have the shape of the value it should become."""
+    """Plain data cannot be decoded into a value."""
 
 
 class NotFoundError(ScrumMasterError):
-    """A thing that was named is not there: a file, a thread, a session, a document, an entity, an experience."""
+    """A file, thread, session, document, entity or experience does not exist."""
 
 
 class ContextAssemblyError(ScrumMasterError):
@@ -40,15 +40,15 @@ class ContextAssemblyError(ScrumMasterError):
 
 
 class CannotCompressError(ContextAssemblyError):
-    """What there is to say is too long, however much it is compressed."""
+    """The text is too long even after compression."""
 
 
 class InvalidContextTypeError(ContextAssemblyError, ValueError):
-    """Context was asked for from sources that there are not."""
+    """Unknown context types were requested."""
 
 
 class QueryTooLongError(ContextAssemblyError, ValueError):
-    """A user's turn alone is longer than the prompt may be."""
+    """The user's turn alone exceeds the token limit."""
 
 
 class GraphError(ScrumMasterError):
@@ -60,27 +60,27 @@ class StoreError(ScrumMasterError):
 
 
 class EmbeddingError(StoreError):
-    """A memory's embedder fails, or gives something else than vectors."""
+    """A memory's embedder fails or does not return vectors."""
 
 
 class InjectionError(ScrumMasterError):
-    """A prompt cannot be given context."""
+    """Context cannot be added to a prompt."""
 
 
 class ScrumMasterWarning(UserWarning):
-    """Something works, but probably not as meant."""
+    """Something works, but probably not as intended."""
 
 
 def how_to_get(extra: str) -> str:
-    """What installs an extra of this package, as it stands at the end of an error."""
+    """The command that installs an extra of this package, for error messages."""
     return f"pip install '.[{extra}]' in a clone of langgraph-scrum-master"
 
 
 def with_article(kind: type) -> str:
-    """A type's name as it stands in a sentence: an AgentPersonality, a UserPreferences."""
+    """A type's name with its article: an AgentPersonality, a UserPreferences."""
     return f"{'an' if kind.__name__[0] in 'AEIO' else 'a'} {kind.__name__}"
 
 
 def steers_the_graph(error: BaseException) -> bool:
-    """Whether the exception is how LangGraph interrupts or routes a run: it must pass every broad `except`."""
+    """Whether LangGraph uses the exception to interrupt or route a run: a broad `except` must re-raise it."""
     return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)

@@ -1,4 +1,4 @@
-"""Messages → turns: who spoke, what of it is prose, which tools, when."""
+"""Converts messages to turns: agent, text, tool calls and time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from langgraph_scrum_master._internal.shapes import content_text, dict_of, items
 from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, digest, instant
 
 WINDOW = 100
-"""How many of the last messages are looked at: the work of a step does not grow with the history."""
+"""Number of latest messages that are read, so that the cost of a step does not grow with the history."""
 
 SYNTHETIC = "lc_source"
-"""Messages with this mark were made by software, not said by anybody; ours have it too."""
+"""Marks messages that software inserted, including ours."""
 
 UNNAMED = "assistant"
 
 BRIEFING = "session_briefing"
-"""What a message with lessons is called and marked with."""
+"""Name and mark of a message with lessons."""
 
 _KINDS: dict[str, TurnKind] = {
     "ai": "agent",
@@ -41,7 +41,7 @@ _FIELDS = (
     *("additional_kwargs", "response_metadata", "timestamp"),
 )
 _LATEST = 1e11
-"""A larger number of seconds is no time."""
+"""Larger numbers are not timestamps in seconds."""
 
 _AGENT_NAME = re.compile(r"[a-z][a-z0-9_\-]*")
 _UUID_LENGTH = 36
@@ -49,7 +49,7 @@ _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}
 
 
 def read_turns(messages: object) -> tuple[Turn, ...]:
-    """The turns in the last messages, oldest first; what is no message is passed over."""
+    """The turns of the latest messages, oldest first; items that are not messages are skipped."""
     history = items_of(messages)
     start = max(0, len(history) - WINDOW)
     turns = (read_turn(message, start + i) for i, message in enumerate(history[start:]))
@@ -57,7 +57,7 @@ def read_turns(messages: object) -> tuple[Turn, ...]:
 
 
 def read_turn(message: object, index: int, synthetic: bool = False) -> Turn | None:
-    """The turn that the message at this place is; nothing if it is none, or synthetic and such do not count."""
+    """The turn of a message, or None if it is not a message. Synthetic messages count only with `synthetic`."""
     fields = _fields(message)
     marks = dict_of(fields.get("additional_kwargs"))
     kind = _kind(fields, marks, index)
@@ -78,11 +78,11 @@ def read_turn(message: object, index: int, synthetic: bool = False) -> Turn | No
 
 
 def _fields(message: object) -> Mapping[str, Any]:
-    """What a message holds, by name; it may be LangChain's, a dict in one of its written forms, or any object."""
+    """The fields of a message: a LangChain message, one of its serialised forms, or any object."""
     if isinstance(message, tuple) and len(message) == 2:
         return {"role": message[0], "content": message[1]}
     if not isinstance(message, dict):
-        # What LangChain's messages declare stands there; what else they were given does not, nor do properties.
+        # The declared fields of a LangChain message; extra fields and properties are not in `__dict__`.
         own = read(message, "__dict__")
         if isinstance(own, dict) and "additional_kwargs" in own and read(message, "__pydantic_extra__") == {}:
             return own
@@ -97,15 +97,15 @@ def _fields(message: object) -> Mapping[str, Any]:
 
 
 def _kind(fields: Mapping[str, Any], marks: Mapping[str, Any], index: int) -> TurnKind | None:
-    named = text_of(fields.get("type"))
-    found = _KINDS.get(named) or _KINDS.get(named.lower())
-    if found is None:
+    type_name = text_of(fields.get("type"))
+    kind = _KINDS.get(type_name) or _KINDS.get(type_name.lower())
+    if kind is None:
         role = text_of(fields.get("role")).lower()
-        found = _KINDS.get(role) or ("agent" if role and fields.get("content") else None)
-    # Many graphs let agents speak as human messages with a name; the first message is the person's task.
-    if found == "human" and (text_of(marks.get("agent")) or (index > 0 and _names_an_agent(fields.get("name")))):
+        kind = _KINDS.get(role) or ("agent" if role and fields.get("content") else None)
+    # In many graphs agents send human messages with a name. The first message is the user's task.
+    if kind == "human" and (text_of(marks.get("agent")) or (index > 0 and _names_an_agent(fields.get("name")))):
         return "agent"
-    return found
+    return kind
 
 
 def _names_an_agent(name: object) -> bool:
@@ -113,7 +113,7 @@ def _names_an_agent(name: object) -> bool:
 
 
 def _id(fields: Mapping[str, Any], text: str) -> str:
-    # Without an id of its own a message is known by what it says, wherever a cut history puts it.
+    # Without an id, a message is identified by its text, so that trimming the history does not change it.
     own = fields.get("id")
     return str(own) if isinstance(own, (str, int)) and own != "" else f"#{digest(text_of(fields.get('name')), text)}"
 
@@ -137,21 +137,21 @@ def _canonical(arguments: object) -> str:
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
     try:
         return json.dumps(json_shapes(arguments), sort_keys=True)
-    # Too deep, or a number of more digits than can be written.
+    # Nested too deeply, or a number with too many digits.
     except (RecursionError, ValueError):
         return json.dumps(str(type(arguments)))
 
 
 def _time(fields: Mapping[str, Any], marks: Mapping[str, Any]) -> float | None:
-    if (stamp := marks.get("timestamp")) is not None and (found := _seconds(stamp)) is not None:
-        return found
+    if (stamp := marks.get("timestamp")) is not None and (seconds := _seconds(stamp)) is not None:
+        return seconds
     metadata = dict_of(fields.get("response_metadata"))
     for stamp in (metadata.get("timestamp"), fields.get("timestamp")):
-        if stamp is not None and (found := _seconds(stamp)) is not None:
-            return found
+        if stamp is not None and (seconds := _seconds(stamp)) is not None:
+            return seconds
     own_id = fields.get("id")
-    stamped = _UUID7.search(own_id) if isinstance(own_id, str) and len(own_id) >= _UUID_LENGTH else None
-    return int(stamped[1] + stamped[2], 16) / 1000 if stamped else None
+    uuid = _UUID7.search(own_id) if isinstance(own_id, str) and len(own_id) >= _UUID_LENGTH else None
+    return int(uuid[1] + uuid[2], 16) / 1000 if uuid else None
 
 
 def _seconds(stamp: object) -> float | None:
@@ -159,5 +159,5 @@ def _seconds(stamp: object) -> float | None:
         return instant(stamp.isoformat())
     if isinstance(stamp, (int, float)) and not isinstance(stamp, bool):
         return float(stamp) if abs(stamp) < _LATEST else None
-    found = instant(text_of(stamp))
-    return None if found == float("-inf") else found
+    seconds = instant(text_of(stamp))
+    return None if seconds == float("-inf") else seconds

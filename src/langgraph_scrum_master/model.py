@@ -1,6 +1,6 @@
-"""What flows between the stages: frozen, slotted, keyword-only, and equal again after a checkpoint.
+"""The data types that flow between the stages. They are frozen, and equal to themselves after a checkpoint round trip.
 
-Checkpoints name these types by module and name: never move or rename one, and give every new field a default.
+Checkpoints refer to these types by module and name: do not move or rename one, and give every new field a default.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ ContextSource: TypeAlias = Literal[
     "session",
     "hint",
 ]
-"""Where a built-in piece of context came from, or what it is: an alert, what a session came to, a hint on times."""
+"""Where a built-in context came from, or what it is: an alert, a session summary, a hint about times."""
 
 SourceName: TypeAlias = Literal["memory", "state", "sprint", "architecture", "experiences", "code", "commits", "values"]
-"""What the built-in sources that serve gaps are called."""
+"""Names of the built-in sources that serve gaps."""
 
 GapReason: TypeAlias = Literal[
     "clarification_requested", "circular_logic", "long_cycle_time", "gate_failure", "explicit_flag", "assumption_made"
 ]
-"""Why an agent is believed to lack context; also the order in which equally confident gaps are served."""
+"""Why an agent seems to lack context; also the order in which equally confident gaps are served."""
 
 DropReason: TypeAlias = Literal[
     "below_bar",
@@ -48,43 +48,43 @@ DropReason: TypeAlias = Literal[
     "over_budget",
     "not_picked",
 ]
-"""Why a context that was found is not given to the agent."""
+"""Why a retrieved context was not injected."""
 
 RecordStatus: TypeAlias = Literal["pending", "closed", "abstained", "injected"]
-"""How far a gap got: waiting for its turn, gone by itself meanwhile, looked for in vain, or served."""
+"""State of a gap: waiting, resolved without us, searched without a result, or served."""
 
 InjectionOutcome: TypeAlias = Literal["", "open", "ignored", "asked_again", "used"]
-"""What the agent's next turns show: nothing yet, that it went on without the text, that the same need came up again, or
-that it took up what only the text said. Empty where nothing was injected."""
+"""What the agent's next turns show: nothing yet, that it ignored the text, that the same need came up again, or that it
+used something that only the text said. Empty if nothing was injected."""
 
 INJECTION_OUTCOMES: tuple[InjectionOutcome, ...] = get_args(InjectionOutcome)
-"""In the order in which one takes the place of another."""
+"""In increasing precedence: a later one replaces an earlier one."""
 
 VALID_CONTEXT_SOURCES: frozenset[str] = frozenset(get_args(SourceName))
 """The built-in sources that serve gaps."""
 
 VALID_GAP_REASONS: frozenset[str] = frozenset(get_args(GapReason))
-"""The built-in reasons. Gaps of others are kept, with a warning."""
+"""The built-in reasons. Other reasons are accepted with a warning."""
 
 HIGH_AGREEMENT = 2.5
-"""The weighted agreement from which a memory is a close match: several spaces agree on it."""
+"""Weighted agreement from which a memory is a close match: several spaces agree on it."""
 
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
-"""In the order in which a gap gets on."""
+"""In the order in which a gap progresses."""
 
 
 def digest(*parts: str) -> str:
-    """A short name for these texts, the same in every run."""
+    """A short, stable hash of the texts."""
     return blake2s("\x1f".join(parts).encode(errors="surrogatepass"), digest_size=8).hexdigest()
 
 
 def utc_now() -> str:
-    """The current time as ISO 8601; the engine itself passes its own clock's."""
+    """The current time as ISO 8601. The engine passes the time of its clock instead."""
     return datetime.now(UTC).isoformat()
 
 
 Addressee: TypeAlias = Literal["user", "team", "nobody"]
-"""Who is asked: the user, who alone can answer; the team; or nobody in particular."""
+"""Who a question is for: the user (only they can answer), the team, or nobody in particular."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Span(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextGap(Plain):
-    """Why which agent needs what, with the evidence."""
+    """Evidence that an agent lacks context: who, what and why."""
 
     gap_id: str
     agent: str
@@ -107,18 +107,18 @@ class ContextGap(Plain):
     context_query: str
     confidence: float
     indicators: tuple[str, ...] = ()
-    """The evidence, each as `what@message`, or `what` where no message shows it."""
+    """The evidence, each as `what@message`, or just `what` if it comes from no message."""
     detected_at: str = field(default_factory=utc_now)
     missing: tuple[str, ...] = ()
-    """What is known to be missing, by name."""
+    """Names of what is missing, if known."""
     parts: tuple[str, ...] = ()
-    """The single things that the query asks for, where there are several: each is looked for by itself."""
+    """The separate needs, if there are several: each is searched for on its own."""
     about: str = ""
-    """What the need is known by, where its words change from turn to turn."""
+    """Identifies the need if its wording changes from turn to turn."""
     whom: Addressee | str = ""
-    """Who was asked, where somebody asks: only the user can answer what is asked of the user."""
+    """Who the question is for, if the gap is a question. Only the user can answer a question for the user."""
     spans: tuple[Span, ...] = ()
-    """Where in the messages the need is."""
+    """Where the messages state the need."""
 
     def __post_init__(self) -> None:
         freeze(self, "indicators", "missing", "parts", "spans")
@@ -127,34 +127,34 @@ class ContextGap(Plain):
 
     @property
     def need(self) -> str:
-        """The same agent asking for the same thing again has the same need, whatever message shows it."""
+        """Id of the need: equal whenever the same agent asks for the same thing, in any message."""
         return digest(self.agent, self.about or " ".join(self.context_query.lower().split()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrievedContext(Plain):
-    """One piece of context, from anywhere."""
+    """One piece of context from a source."""
 
     source: ContextSource | str
-    """Where it came from: one of the built-in names, or the name of a source of your own. Warned of if empty."""
+    """Where it came from: a built-in name, or the name of a custom source. An empty name logs a warning."""
     content: str
     relevance_score: float
-    """Calibrated: at 0.7 an item earns its tokens."""
+    """Calibrated: from 0.7 an item is worth its tokens."""
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
     retrieved_at: str = field(default_factory=utc_now)
     key: str = ""
-    """Its id where it came from; made from source and content if there is none."""
+    """Its id in the source; derived from source and content if there is none."""
     title: str = ""
     created_at: str = ""
     truncated: bool = False
     size: int = 0
-    """Bytes of the content, also where the content itself was left out."""
+    """Size of the content in bytes, even if the content itself was left out."""
     strengths: dict[str, float] = field(default_factory=dict, hash=False)
-    """Why it was found, if it is a memory: how like the query it is in each space that had something to say."""
+    """For a memory, its similarity to the query in each space that applies."""
     weighted_agreement: float = 0.0
-    """Those together, each by the weight of its space, up to 8.5."""
+    """Weighted sum of the strengths, at most 8.5."""
     priority: float = 0.0
-    """What it was ordered by, where that is more than its relevance."""
+    """The sort key, if that is not the relevance alone."""
 
     def __post_init__(self) -> None:
         clamp(self, "relevance_score", 0.0, 1.0)
@@ -168,7 +168,7 @@ class RetrievedContext(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped(Plain):
-    """A context that was found and not given to the agent, and why; its text is not kept."""
+    """A retrieved context that was not injected, and why; without its text."""
 
     key: str
     source: str
@@ -179,7 +179,7 @@ class Dropped(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFailure(Plain):
-    """A source that failed or was late; the others went on."""
+    """A source that failed or missed the deadline."""
 
     source: str
     error: str
@@ -187,51 +187,51 @@ class SourceFailure(Plain):
 
     @classmethod
     def of(cls, source: str, error: BaseException, deadline: float) -> SourceFailure:
-        """What became of a source that raised, or had no answer when its seconds were over."""
+        """The failure of a source that raised, or did not answer within the deadline."""
         late = isinstance(error, TimeoutError)
-        told = f"late: no answer within {deadline:g} s" if late else f"{type(error).__name__}: {error}"
-        return cls(source=source, error=told, late=late)
+        message = f"late: no answer within {deadline:g} s" if late else f"{type(error).__name__}: {error}"
+        return cls(source=source, error=message, late=late)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceAlert(Plain):
-    """That a query is about something else than what was worked on lately."""
+    """A query differs from the recent work."""
 
     space: str
-    """In which way it is unlike, such as E1."""
+    """The space in which it differs, such as E1."""
     space_name: str
     memory_id: str
-    """Of what was worked on lately, what is most like the query, and still is not."""
+    """The most similar recent memory, which is still below the threshold."""
     recent_memory_summary: str
     similarity: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionResult(Plain):
-    """What a run found, kept, dropped, failed to reach, and wrote."""
+    """What one step retrieved, dropped and injected, and which sources failed."""
 
     gap: ContextGap
     contexts_retrieved: tuple[RetrievedContext, ...]
-    """What the agent gets, best first."""
+    """The injected contexts, best first."""
     injected: bool
     injection_target: str
-    """The state key that holds the text."""
+    """The state key with the text."""
     total_context_size: int
-    """Bytes of the text."""
+    """Size of the text in bytes."""
     duration_ms: float
     text: str = ""
-    """What the agent reads."""
+    """The injected text."""
     total_tokens: int = 0
     dropped: tuple[Dropped, ...] = ()
     failures: tuple[SourceFailure, ...] = ()
     pending: tuple[ContextGap, ...] = ()
-    """Further gaps, served in later steps."""
+    """Other gaps, to be served in later steps."""
     after: str = ""
-    """The last message that was there."""
+    """Id of the last message before the injection."""
     escalated: bool = False
-    """Whether the need came up again after all attempts: context did not help."""
+    """Whether the need came up again after `max_attempts`."""
     model_tokens: int = 0
-    """Tokens that a chat model has used for it."""
+    """Tokens used by a chat model."""
 
     def __post_init__(self) -> None:
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
@@ -239,31 +239,31 @@ class InjectionResult(Plain):
         clamp(self, "duration_ms", 0.0, None)
 
     def slim(self) -> InjectionResult:
-        """The same without any text: in the state the text stands once, in the payload."""
+        """A copy without text. In the state, only the payload has the text."""
         contexts = tuple(replace(context, content="") for context in self.contexts_retrieved)
         return replace(self, text="", contexts_retrieved=contexts)
 
 
 SnapshotOrigin: TypeAlias = Literal["run", "checkpoint", "state", "messages"]
-"""Where a snapshot is from: a running scrum master, a checkpoint, a bare state, or a list of messages."""
+"""Where a snapshot comes from: a running scrum master, a checkpoint, a plain state, or a list of messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Plain):
-    """A moment of a run, on disk: what the scrum master could see, what it had, and what came of it."""
+    """One step of a run on disk: the state, the settings and the result."""
 
     state: dict[str, Any] = field(hash=False)
-    """The state's keys that are read, as JSON shapes."""
+    """The state keys that the scrum master reads, as JSON values."""
     at: str = ""
-    """What the clock said; empty if that is not known."""
+    """The time of the step; empty if unknown."""
     thread: str = ""
     step: int = 0
     origin: SnapshotOrigin | str = "state"
     config: dict[str, Any] | None = field(default=None, hash=False)
     sources: tuple[str, ...] = ()
-    """The sources that were asked, by name."""
+    """Names of the sources that were searched."""
     ran: bool = False
-    """Whether the scrum master looked at it: if so, no result means that it found no gap."""
+    """Whether the scrum master evaluated the state: if so, no result means no gap."""
     result: InjectionResult | None = None
     written_by: str = ""
     """The version that wrote it."""
@@ -274,7 +274,7 @@ class Snapshot(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionRecord(Plain):
-    """The slim trace of one gap in the state's history: no text, so that checkpoints stay small."""
+    """The record of one gap in the state's history, without text to keep checkpoints small."""
 
     gap_id: str
     need: str
@@ -284,42 +284,42 @@ class InjectionRecord(Plain):
     at: str
     attempts: int = 0
     failed: int = 0
-    """Tries that found nothing because a source failed."""
+    """Attempts that found nothing because a source failed."""
     keys: tuple[str, ...] = ()
-    """The contexts that were injected."""
+    """Keys of the injected contexts."""
     scores: tuple[float, ...] = ()
     size: int = 0
     text_digest: str = ""
     after: str = ""
-    """The message after which it was given: what the agent no longer sees may be given again."""
+    """Id of the last message before the injection: text that has left the agent's view may be injected again."""
     escalated: bool = False
     tokens: int = 0
-    """Of the text that was injected."""
+    """Size of the injected text."""
     news: tuple[str, ...] = ()
-    """Digests of words that only the injected text said: an agent that says them has used it."""
+    """Digests of words that only the injected text contained: an agent that says them has used it."""
     outcome: InjectionOutcome | str = ""
-    """What became of the text that was injected."""
+    """What the agent did with the injected text."""
 
     def __post_init__(self) -> None:
         freeze(self, "keys", "scores", "news")
 
 
 AlertSeverity: TypeAlias = Literal["info", "warning", "critical"]
-"""How bad it is."""
+"""Severity of a health alert."""
 
 Health: TypeAlias = Literal["healthy", "warning", "degraded", "critical"]
-"""Two warnings make degraded, one critical alert critical."""
+"""Two warnings make a team degraded; one critical alert makes it critical."""
 
 Severity: TypeAlias = Literal["low", "medium", "high", "critical"]
-"""By how often a cycle went round."""
+"""Severity of a cycle, by its number of rounds."""
 
 Intervention: TypeAlias = Literal["break_cycle", "inject_context", "escalate_human", "none"]
-"""What a cycle calls for."""
+"""Suggested reaction to a cycle."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthAlert(Plain):
-    """A figure that is over its threshold."""
+    """A metric above its threshold."""
 
     severity: AlertSeverity | str
     alert_type: str
@@ -332,16 +332,16 @@ class HealthAlert(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthMetrics(Plain):
-    """How long the agents are idle and take, in seconds, and how many turns a minute they make."""
+    """Idle and cycle times in seconds, and turns per minute."""
 
     agent_idle_times: dict[str, float] = field(default_factory=dict, hash=False)
     agent_cycle_times: dict[str, float] = field(default_factory=dict, hash=False)
-    """The usual of each, its median: a long tail does not move it."""
+    """Median of each agent."""
     agent_churn_rates: dict[str, float] = field(default_factory=dict, hash=False)
     overall_cycle_time: float = 0.0
     overall_churn_rate: float = 0.0
     unproductive_churn_rate: float = 0.0
-    """Turns a minute that are part of a cycle."""
+    """Turns per minute that are part of a cycle."""
     cycle_time_percentiles: dict[str, float] = field(default_factory=dict, hash=False)
     agent_snapshots: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     """For each agent: `turns` in the window, `last_turn` and `last_turn_at`."""
@@ -350,7 +350,7 @@ class HealthMetrics(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthStatus(Plain):
-    """How the team is doing."""
+    """Health of the team."""
 
     status: Health | str
     summary: str = ""
@@ -365,10 +365,10 @@ class HealthStatus(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CyclePattern(Plain):
-    """One cycle, in the words of the state's `cycle_analysis`."""
+    """One cycle, in the format of the state key `cycle_analysis`."""
 
     pattern_type: str
-    """`agent_pair`, `multi_agent`, `topic_cycle`, or the kind of a cycle that one agent is in alone."""
+    """`agent_pair`, `multi_agent`, `topic_cycle`, or the `CycleKind` of a single agent's cycle."""
     agents_involved: tuple[str, ...] = ()
     topic: str = ""
     exchange_count: int = 0
@@ -385,7 +385,7 @@ class CyclePattern(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleAnalysis(Plain):
-    """The cycles that the team is in, and what they call for."""
+    """The team's current cycles, and the suggested reaction."""
 
     circular_detected: bool
     patterns_found: tuple[CyclePattern, ...] = ()
@@ -415,7 +415,7 @@ class SMOutput(Plain):
     recent_exchanges: tuple[str, ...] = ()
     """The last handoffs, as `source→target`."""
     exchange_count: int = 0
-    """The handoffs in the window that was looked at."""
+    """Number of handoffs in the observed window."""
     escalation_triggered: bool = False
     escalation_reason: str = ""
     health_status: HealthStatus | None = None
@@ -426,12 +426,12 @@ class SMOutput(Plain):
 
 
 TurnKind: TypeAlias = Literal["agent", "human", "tool", "system"]
-"""Who speaks."""
+"""Who sent a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that an agent asked for, with its arguments as canonical JSON."""
+    """A tool call of an agent, with its arguments as canonical JSON."""
 
     name: str
     arguments: str
@@ -440,7 +440,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One message, and by whom."""
+    """One message and its sender."""
 
     id: str
     agent: str
@@ -448,111 +448,111 @@ class Turn:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     time: float | None = None
-    """Seconds since the epoch, where the message tells."""
+    """Seconds since the epoch, if the message has a time."""
     marks: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """The message's `additional_kwargs`."""
     answers: str = ""
-    """The id of the tool call that a tool's message answers."""
+    """Id of the tool call that this tool message answers."""
 
     @property
     def prose(self) -> str:
-        """The speaker's own words: no code, links, quotations, tables and tracebacks."""
+        """The text without code, links, quotations, tables and tracebacks."""
         return prose(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """Work going from one agent to another."""
+    """A handoff from one agent to another."""
 
     source: str
     target: str
     turn: str
     back: bool = False
     what: str = ""
-    """What goes along with it, in the words of whoever hands over."""
+    """What is handed over, in the words of the source agent."""
     time: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Something an agent needs to know and has not been told."""
+    """An open question of an agent."""
 
     asker: str
     text: str
     turn: str
     addressee: str = ""
-    """The agent that was asked, where that is said."""
+    """The agent that was asked, if the question names one."""
     since: float | None = None
-    """Seconds since the epoch, where the message tells."""
+    """Seconds since the epoch, if the message has a time."""
     whom: Addressee = "team"
     start: int = 0
     end: int = 0
-    """Where in the turn's text it is asked."""
+    """End of the question in the turn's text."""
     probability: float = 1.0
     evidence: str = ""
-    """What fired: the model with its probability, or an exact form, and what confirmed it."""
+    """What detected it (the model with its probability, or an explicit signal) and what confirmed it."""
     confirmed: bool = True
-    """Whether it is more than likely, or something has confirmed it."""
+    """Whether it is certain enough by itself, or later turns confirmed it."""
     doubtful: bool = False
-    """Whether its probability alone does not make it a question."""
+    """Whether its probability alone is not enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """A quality gate that turned the work back."""
+    """A quality gate that rejected the work."""
 
     name: str
     reason: str
     missing: tuple[str, ...] = ()
-    """What it wants to know, as its reason says it; nothing if it wants something else."""
+    """The missing information named in the reason; empty if the gate failed for another reason."""
     agent: str = ""
-    """The agent whose work was turned back, where that is known."""
+    """The agent whose work was rejected, if known."""
     turn: str = ""
-    """The message in which it did, if it was one."""
+    """Id of the message with the rejection, if there is one."""
     unnamed: bool = False
     """Whether it only says that something is missing, not what."""
 
     @property
     def indicator(self) -> str:
-        """How a gap names it as its evidence."""
+        """The gate as an indicator of a gap."""
         return f"gate {self.name or 'gate_failure'}" + (f"@{self.turn}" if self.turn else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """An agent's own word, or its handoff's, that it lacks something."""
+    """An explicit statement by an agent or a handoff that something is missing."""
 
     agent: str
     need: str
     origin: str
-    """The message that says so, or the state key."""
+    """The message or the state key with the statement."""
     missing: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
-    """The single things in the need, where there are several."""
+    """The separate needs, if there are several."""
     unnamed: bool = False
-    """Whether it only says that something is missing: the need is then what the agent works on."""
+    """Whether it only says that something is missing: the need is then the agent's current work."""
 
 
 CycleKind: TypeAlias = Literal["repeated_turn", "repeated_call", "hub", "topic_cycle", "reported"]
-"""An agent says the same, calls the same, does the same for a hub; a team says nothing new; or the state tells."""
+"""Repeated statements, tool calls or rounds of a hub; a team that says nothing new; or a report in the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """The same thing again and again, with nothing new in between."""
+    """A repetition with nothing new in between."""
 
     agent: str
     topic: str
     count: int
-    """How often it came."""
+    """Number of repetitions."""
     evidence: tuple[str, ...]
     kind: CycleKind = "repeated_turn"
     agents: tuple[str, ...] = ()
-    """All that go round in it."""
+    """All agents involved."""
     about: str = ""
-    """What it is known by, where its words change from turn to turn."""
+    """Identifies the cycle if its wording changes from turn to turn."""
     first: float | None = None
-    """Seconds since the epoch, where the messages tell."""
+    """Seconds since the epoch, if the messages have times."""
     last: float | None = None
     news: float = 0.0
     """The share of words in its last round that were new."""
@@ -561,13 +561,13 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How long an agent's latest turn took against its usual."""
+    """Duration of an agent's latest turn, compared with its usual."""
 
     agent: str
     seconds: float
     usual: float
     limit: float
-    """More than this is far from usual."""
+    """Durations above this are unusual."""
     evidence: str
 
 
@@ -580,7 +580,7 @@ class Observation:
     """The last messages, oldest first."""
     current_agent: str = ""
     handoff_target: str = ""
-    """The agent that work is being handed to and that has not spoken yet."""
+    """The target of a pending handoff; it has not spoken yet."""
     handoffs: tuple[Handoff, ...] = ()
     questions: tuple[Question, ...] = ()
     gates: tuple[Gate, ...] = ()
@@ -589,36 +589,36 @@ class Observation:
     cycles: tuple[Cycle, ...] = ()
     paces: tuple[Pace, ...] = ()
     task: str = ""
-    """What the team works on: the current story, or the person's request."""
+    """The team's task: the current story, or the user's request."""
     cycle_times: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
-    """Seconds that the latest turns of each agent took, also of turns that are no longer in the history."""
+    """Durations of each agent's latest turns in seconds, including turns that are no longer in the history."""
     figures: Mapping[str, Any] | None = field(default=None, hash=False)
-    """The running figures to keep in the state, when it is time to."""
+    """The running statistics to write to the state, when they are due."""
     reported_health: HealthStatus | None = None
     """What the state's own `health_status` says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to look for."""
+    """A search query for a gap."""
 
     text: str
     agent: str
     now: str
     k: int = 20
-    """How many contexts a source should offer at most."""
+    """Maximum number of contexts per source."""
     around: tuple[tuple[str, float], ...] = ()
-    """What was said around it, which tells what it is about, each with how much that counts: 1 as much as the text."""
+    """Texts around the need that tell its topic, each with a weight; 1 is the weight of the text itself."""
     session: str = ""
-    """The session in which it is asked, where there are such."""
+    """The session of the query, if there is one."""
     domain: str = ""
-    """The kind of work that a gate has turned back, if one has: what went wrong in it before serves too."""
+    """The kind of work that a gate rejected, if one did: past failures in it are relevant too."""
     failure: str = ""
-    """What the gate said, and of what."""
+    """The gate's message and its subject."""
 
 
 def instant(timestamp: str) -> float:
-    """Seconds since the epoch of an ISO timestamp, taken as UTC if it names no zone; minus infinity if it is none."""
+    """Seconds since the epoch of an ISO timestamp, UTC by default; minus infinity if it is invalid."""
     try:
         parsed = datetime.fromisoformat(timestamp)
     except (TypeError, ValueError):
@@ -627,23 +627,23 @@ def instant(timestamp: str) -> float:
 
 
 def freeze(value: object, *names: str) -> None:
-    """Make the named fields tuples: a checkpoint gives lists back where tuples went in."""
+    """Convert the named fields to tuples: checkpoints return tuples as lists."""
     for name in names:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
 def clamp(value: object, name: str, low: float, high: float | None) -> None:
-    """Bring the named field into its range, with a warning if it was out of it."""
+    """Clamp the named field to its range, with a warning if it changes."""
     given = getattr(value, name)
-    # As nearly all are.
+    # The common case.
     if type(given) is type(low) and low <= given and (high is None or given <= high):
         return
     number = _as_number(given, type(low))
-    kept = low if number is None or number != number else max(low, number if high is None else min(number, high))
-    if kept != given:
-        logger.warning("value.clamped", type=type(value).__name__, field=name, value=given, kept=kept)
-    # Also where it was in range: a number of another library would not go into a checkpoint.
-    object.__setattr__(value, name, kept)
+    clamped = low if number is None or number != number else max(low, number if high is None else min(number, high))
+    if clamped != given:
+        logger.warning("value.clamped", type=type(value).__name__, field=name, value=given, kept=clamped)
+    # Set it in any case: checkpoints cannot serialise number types of other libraries.
+    object.__setattr__(value, name, clamped)
 
 
 def _as_number(given: Any, kind: type[float]) -> float | None:
@@ -660,14 +660,14 @@ def _one_of(value: object, name: str, valid: frozenset[str]) -> None:
 
 
 def _named(value: object, name: str) -> None:
-    """Warn unless the named field holds a name: which names there are is up to those who plug something in."""
+    """Warn unless the named field is a non-empty string. Any name is valid: custom sources choose theirs."""
     given = getattr(value, name)
     if not isinstance(given, str) or not given.strip():
         logger.warning("value.unknown", type=type(value).__name__, field=name, value=given, valid="any name")
 
 
 def iso(seconds: float) -> str:
-    """The time as ISO 8601; nothing if there is none such."""
+    """The time as ISO 8601; empty if it is out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
     except (ValueError, OverflowError, OSError):

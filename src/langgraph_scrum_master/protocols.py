@@ -1,4 +1,4 @@
-"""Every plug point on one page, each with the rules that an implementation must keep."""
+"""All plug points, each with the rules that an implementation must follow."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     )
 
 State: TypeAlias = Mapping[str, Any]
-"""The graph's state as it comes: nothing in it can be relied on, and nothing in it is changed."""
+"""The graph's state: its contents are not trusted and never modified."""
 
 Clock: TypeAlias = Callable[[], float]
-"""Seconds since the epoch. The only source of time: a frozen clock makes a run repeatable."""
+"""Returns seconds since the epoch. The only source of time: a fixed clock makes a run reproducible."""
 
 Detector: TypeAlias = Callable[[Observation], Iterable[ContextGap]]
-"""Finds gaps of one reason. Yields nothing on a healthy team, does no I/O, and keeps no state."""
+"""Yields gaps of one reason. Yields nothing for a healthy team, does no I/O, and has no state."""
 
 TokenCounter: TypeAlias = Callable[[str], int]
-"""Tokens in a text. Never negative, and never less for a longer text that starts with the same text."""
+"""Counts the tokens in a text. Never negative; appending text never lowers the count."""
 
 Recorder: TypeAlias = Callable[[InjectionResult], None]
-"""Keeps a result for the audit trail. May block: it is called off the event loop. What it raises is logged."""
+"""Writes a result to the audit trail. May block: it is called off the event loop. Exceptions are logged."""
 
 
 @runtime_checkable
 class RecordsOutcomes(Protocol):
-    """What a recorder may be as well, to be told what became of what was injected."""
+    """Optional for a recorder: receives the outcome of each injection."""
 
     def record_outcome(self, record: InjectionRecord) -> None:
-        """Keep it, as a recorder keeps a result: off the event loop, and what it raises is logged."""
+        """Record the outcome. Called off the event loop; exceptions are logged."""
         ...
 
 
@@ -58,34 +58,34 @@ class RecordsOutcomes(Protocol):
 class Source(Protocol):
     """A place that context comes from.
 
-    - `find` gives contexts with calibrated scores, in any order, below the bar as well: the bar is the pipeline's.
-    - It changes nothing, and does not block the event loop.
-    - It may raise: that is recorded as this source's failure, and the others go on.
+    - `find` returns contexts with calibrated scores, in any order. It applies no threshold; the pipeline does.
+    - It has no side effects and does not block the event loop.
+    - It may raise: the exception is recorded as the failure of this source, and the others continue.
     """
 
     @property
     def name(self) -> str:
-        """What `enabled_sources` and the audit trail call it."""
+        """Its name in `enabled_sources` and in the audit trail."""
         ...
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Contexts for the query, at most about `query.k`."""
+        """Contexts for the query, about `query.k` at most."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors. Any LangChain `Embeddings` is one.
+    """Converts texts to vectors. Any LangChain `Embeddings` object is an embedder.
 
-    - All vectors have one length, and the same text gives the same vector.
+    - All vectors have the same length, and equal texts have equal vectors.
     - Calls may block: they are made off the event loop.
     """
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """A vector per text."""
+        """One vector per text."""
         ...
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector to look for."""
+        """The vector of a query."""
         ...
 
 
@@ -93,63 +93,63 @@ class ChatModel(Protocol):
     """Any LangChain chat model."""
 
     async def ainvoke(self, input: Any) -> Any:
-        """The model's message for a list of (role, text)."""
+        """The model's reply to a list of (role, text) pairs."""
         ...
 
 
 @runtime_checkable
 class Assistant(Protocol):
-    """Helps with what rules cannot decide; asked only where there is a gap. `ChatAssistant` is one over a chat model.
+    """Decides what rules cannot. It is called only for gaps. `ChatAssistant` implements it with a chat model.
 
-    - `None` is no opinion: the way without an assistant is taken, as where it raises or is late.
-    - What it is shown is data, whatever stands in it.
+    - `None` means no opinion: the rules decide, as they do if it raises or misses its deadline.
+    - Its input is data and must not be followed as instructions.
     """
 
     async def confirm(self, gap: ContextGap, turns: Sequence[Turn]) -> bool | None:
-        """Whether a doubtful gap is one."""
+        """Whether a doubtful gap is a real one."""
         ...
 
     async def query(self, gap: ContextGap, turns: Sequence[Turn]) -> str | None:
-        """What the agent lacks, as a query that is understood without the conversation."""
+        """The need as a self-contained query."""
         ...
 
     async def pick(self, query: str, candidates: Sequence[str]) -> Sequence[int] | None:
-        """The places of those candidates that answer the query, best first; empty if none does."""
+        """Indexes of the candidates that answer the query, best first; empty if none does."""
         ...
 
 
 @runtime_checkable
 class MemoryStore(Protocol):
-    """Keeps what the team knows and finds it again.
+    """Stores and searches the team's knowledge.
 
-    - Storing the same key again replaces it: writes are idempotent.
-    - Scores run from 0 to 1, higher is better, results come best first.
-    - A store sees only its own namespace.
-    - Nothing blocks the event loop. An empty store gives empty results. What fails raises `StoreError`.
-    - A store that can do more names it in an attribute `capabilities`, a frozenset of `Capability`, and has the methods
-      of each. One without that attribute has these methods only, and is asked for nothing else.
+    - Storing under an existing key replaces the record: writes are idempotent.
+    - Scores are between 0 and 1, higher is better. Results are sorted, best first.
+    - A store reads and writes only its own namespace.
+    - It does not block the event loop. An empty store returns empty results. Failures raise `StoreError`.
+    - A store that can do more declares it in the attribute `capabilities`, a frozenset of `Capability`, and has the
+      methods of each. Without that attribute, only the methods below are called.
     """
 
     async def store_embedding(self, key: str, content: str, metadata: Mapping[str, Any]) -> None:
-        """Keep a text under a key."""
+        """Store a text under a key."""
         ...
 
     async def search_similar(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
-        """The memories of any kind that serve the query best; no bar is applied."""
+        """The best matches of any kind, without a threshold."""
         ...
 
     async def store_relationship(self, source: str, target: str, relation: str) -> None:
-        """Keep that two things are related."""
+        """Store a relationship between two things."""
         ...
 
     async def store_pattern(self, pattern: CodePattern) -> str:
-        """Keep a pattern; gives its id."""
+        """Store a pattern and return its id."""
         ...
 
     async def search_patterns(
         self, query: str = "", pattern_type: str | None = None, k: int = 5
     ) -> Sequence[PatternResult]:
-        """The patterns that fit the query best; with an empty query, any of the type."""
+        """The best-matching patterns; with an empty query, any of the type."""
         ...
 
     async def get_patterns_by_type(self, pattern_type: str) -> Sequence[CodePattern]:
@@ -157,13 +157,13 @@ class MemoryStore(Protocol):
         ...
 
     async def store_decision(self, decision: Decision) -> str:
-        """Keep a decision; gives its id."""
+        """Store a decision and return its id."""
         ...
 
     async def search_decisions(
         self, query: str, filters: DecisionFilter | None = None, k: int = 5
     ) -> Sequence[DecisionResult]:
-        """The decisions that pass the filter and fit the query best."""
+        """The best-matching decisions that pass the filter."""
         ...
 
     async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> Sequence[Decision]:
@@ -185,27 +185,27 @@ Capability: TypeAlias = Literal[
     "vectors",
     "words",
 ]
-"""What a store may do beside the methods of `MemoryStore`, as it says in its attribute `capabilities`."""
+"""Optional abilities of a store beyond `MemoryStore`, declared in its attribute `capabilities`."""
 
 
 class AnswerMemory(MemoryStore, Protocol):
-    """A store with the capability "answers": it searches in the light of what was said around a need."""
+    """A store with the capability "answers": it takes the conversation around a need into account."""
 
     async def search_answers(
         self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
     ) -> Sequence[MemoryResult]:
-        """What most likely holds the answer; no bar is applied.
+        """The memories that most likely contain the answer, without a threshold.
 
-        `around` are texts with how much each counts: 1 as much as the need itself.
+        `around` has texts with weights; 1 is the weight of the need itself.
         """
         ...
 
 
 class BatchMemory(MemoryStore, Protocol):
-    """A store with the capability "batches": it stores many texts in one step."""
+    """A store with the capability "batches": it stores many texts in one call."""
 
     async def store_many(self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]]) -> None:
-        """Store texts, each as a `Memory`, or as key, content and metadata; one with the same key is replaced."""
+        """Store texts, each a `Memory` or a tuple of key, content and metadata. Existing keys are replaced."""
         ...
 
 
@@ -213,40 +213,40 @@ class DeletionMemory(MemoryStore, Protocol):
     """A store with the capability "deletion"."""
 
     async def forget(self, *keys: str) -> None:
-        """Remove records by their keys, for good; those that are not there are passed over."""
+        """Delete records permanently by key; unknown keys are ignored."""
         ...
 
 
 class FilterMemory(MemoryStore, Protocol):
-    """A store with the capability "filters": it searches among texts with given metadata."""
+    """A store with the capability "filters": it filters by metadata."""
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> Sequence[MemoryResult]:
-        """What serves the query best, of the texts whose metadata have all of these values; no bar is applied."""
+        """The best matches among texts whose metadata have all these values, without a threshold."""
         ...
 
 
 class JointMemory(MemoryStore, Protocol):
-    """A store with the capability "joint_search": it searches several shelves in one step."""
+    """A store with the capability "joint_search": it searches several shelves in one call."""
 
     def joint_search(
         self, query: str, names: Sequence[str], k: int, patience: float
     ) -> AbstractAsyncContextManager[None]:
-        """Search these shelves ("" is the memory itself); while it is open, their `search_quickly` has the results.
+        """Search these shelves ("" is the memory itself). Inside the context, `search_quickly` returns the results.
 
         Raises `TimeoutError` after `patience` seconds.
         """
         ...
 
     async def search_quickly(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
-        """The same as `search_similar`; may be less exact where that is faster."""
+        """Like `search_similar`, but may be less exact to be faster."""
         ...
 
 
 class LookupMemory(MemoryStore, Protocol):
-    """A store with the capability "lookup": its texts can be read by key, and listed."""
+    """A store with the capability "lookup": its texts can be read by key and listed."""
 
     async def get_many(self, keys: Sequence[str]) -> Mapping[str, MemoryResult]:
-        """The texts that are stored under these keys."""
+        """The texts stored under these keys."""
         ...
 
     async def every(self) -> Sequence[MemoryResult]:
@@ -255,56 +255,56 @@ class LookupMemory(MemoryStore, Protocol):
 
 
 class NamespacedMemory(MemoryStore, Protocol):
-    """A store with the capability "namespaces": it can be opened for another tenant in the same place."""
+    """A store with the capability "namespaces": it can open the memory of another tenant."""
 
     @property
     def namespace(self) -> str:
-        """Whose memory it is."""
+        """The tenant that owns this memory."""
         ...
 
     def for_namespace(self, namespace: str) -> MemoryStore:
-        """The memory of this tenant, and of no other; always the same one by its name."""
+        """The memory of this tenant only; the same namespace always returns the same memory."""
         ...
 
 
 class NotesMemory(MemoryStore, Protocol):
-    """A store with the capability "notes": it keeps values by key that no search finds."""
+    """A store with the capability "notes": it stores values by key that are excluded from search."""
 
     async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
-        """The notes in a book; those with these keys, if given."""
+        """The notes in a book, optionally only those with these keys."""
         ...
 
     async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
-        """Write notes, which are JSON values, into a book; those that are None are removed."""
+        """Write notes (JSON values) into a book; None deletes a note."""
         ...
 
 
 class SessionMemory(MemoryStore, Protocol):
-    """A store with the capability "sessions": it knows what was worked on lately, and how sessions ended."""
+    """A store with the capability "sessions": it knows recent work and session summaries."""
 
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> Sequence[MemoryResult]:
-        """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
+        """Memories of the session, or created since then, newest first, each with its similarity to the query."""
         ...
 
     async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
-        """Keep what a session came to; ending it again replaces the summary."""
+        """Store the summary of a session; ending it again replaces the summary."""
         ...
 
     async def last_session(self) -> MemoryResult | None:
-        """The summary of the session that ended last."""
+        """The summary of the last session."""
         ...
 
 
 class ShelvedMemory(MemoryStore, Protocol):
-    """A store with the capability "shelves": it has others beside it, for what a project has learned."""
+    """A store with the capability "shelves": it has separate collections for what a project has learned."""
 
     def beside(self, name: str) -> MemoryStore:
-        """The memory of that name in the same place and namespace, with the same capabilities; none sees another."""
+        """The shelf of that name, with the same namespace and capabilities; shelves are isolated from each other."""
         ...
 
 
 class VectorMemory(MemoryStore, Protocol):
-    """A store with the capability "vectors": it gives the vectors that its embedder makes."""
+    """A store with the capability "vectors": it exposes the vectors of its embedder."""
 
     async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
@@ -312,10 +312,10 @@ class VectorMemory(MemoryStore, Protocol):
 
 
 class WordMemory(MemoryStore, Protocol):
-    """A store with the capability "words": it can search without a vector of the query, should embedding fail."""
+    """A store with the capability "words": it can search by words if embedding fails."""
 
     async def search_by_words(self, query: str, k: int = 5) -> Sequence[MemoryResult]:
-        """What has the query's words, or their kin; no bar is applied."""
+        """Texts with the query's words or related ones, without a threshold."""
         ...
 
 
@@ -334,10 +334,10 @@ class FullMemory(
     WordMemory,
     Protocol,
 ):
-    """A store with every method; `memory.adapter.full_memory` makes one of any store."""
+    """A store with every capability; `memory.adapter.full_memory` wraps any store as one."""
 
     def beside(self, name: str) -> FullMemory:
-        """The memory of that name in the same place and namespace."""
+        """The shelf of that name."""
         ...
 
 
@@ -357,7 +357,7 @@ _PROTOCOLS: Mapping[Capability, type] = {
 }
 
 CAPABILITIES: frozenset[Capability] = frozenset(_PROTOCOLS)
-"""All that a store may declare."""
+"""All capabilities that a store can declare."""
 
 
 @overload
@@ -394,12 +394,12 @@ def supports(memory: object, capability: Capability) -> bool:
 
 
 def methods_of(capability: Capability) -> tuple[str, ...]:
-    """What a store must have to declare the capability."""
+    """The methods of a capability."""
     return _members(_PROTOCOLS[capability])
 
 
 def missing(memory: object, user: str, *capabilities: Capability) -> ConfigError:
-    """The error that says which of these capabilities the store would have to declare for its user, and how."""
+    """The error for a store that lacks some of these capabilities, which `user` needs."""
     wanted = [f"{each!r} ({', '.join(methods_of(each))})" for each in capabilities if not supports(memory, each)]
     declared = ", ".join(sorted(map(repr, getattr(memory, "capabilities", ())))) or "none"
     return ConfigError(
@@ -410,13 +410,13 @@ def missing(memory: object, user: str, *capabilities: Capability) -> ConfigError
 
 
 def require(memory: object, user: str, *capabilities: Capability) -> None:
-    """Raise `ConfigError` if the store does not declare all of these."""
+    """Raise `ConfigError` unless the store declares all of these."""
     if not all(supports(memory, each) for each in capabilities):
         raise missing(memory, user, *capabilities)
 
 
 def checked_memory(memory: object) -> MemoryStore:
-    """The store; raises `ConfigError` where it lacks a method of the core, or of a capability that it declares."""
+    """The store itself; raises `ConfigError` if it lacks a core method or one of a declared capability."""
     if not isinstance(memory, MemoryStore):
         raise ConfigError(
             f"memory must be a MemoryStore, such as ChromaMemory('folder'), got {memory!r}, which has no "
@@ -428,7 +428,7 @@ def checked_memory(memory: object) -> MemoryStore:
 
 
 def capability_problems(memory: object) -> Iterator[str]:
-    """What is wrong with the capabilities that a store declares, a sentence each."""
+    """Problems with the capabilities that a store declares, one sentence each."""
     name = type(memory).__name__
     declared: Any = getattr(memory, "capabilities", frozenset())
     if isinstance(declared, str) or not CAPABILITIES.issuperset(declared):
@@ -453,81 +453,81 @@ def _plural(noun: str, things: Sequence[object]) -> str:
 
 @runtime_checkable
 class Opens(Protocol):
-    """What takes long to start, such as a memory or a source: it is opened before a deadline begins to run."""
+    """Optional for a memory or a source that is slow to start: it is opened before a deadline starts."""
 
     async def open(self) -> None:
-        """Load what the first use would load; may be called again."""
+        """Load everything that the first use needs; may be called more than once."""
         ...
 
 
 class Reranker(Protocol):
-    """Puts pieces of documents in a better order. Any LangChain `BaseDocumentCompressor` is one.
+    """Reorders document chunks. Any LangChain `BaseDocumentCompressor` is a reranker.
 
-    - It gives back those that it keeps, best first, and may shorten them. What it invents is left out.
-    - Where it says in `metadata["relevance_score"]`, from 0 to 1, how relevant one is, that counts.
-    - If it has `acompress_documents`, that is awaited; else it is called off the event loop. It may fail, or be late.
+    - It returns the chunks to use, best first, and may shorten them. Chunks that it invents are ignored.
+    - `metadata["relevance_score"]`, from 0 to 1, replaces the relevance of a chunk.
+    - `acompress_documents` is awaited if it exists; otherwise it is called off the event loop. It may fail or time out.
     """
 
     def compress_documents(self, documents: Sequence[Any], query: str) -> Sequence[Any]:
-        """The documents (LangChain's) that serve the query, best first."""
+        """The LangChain documents that are relevant to the query, best first."""
         ...
 
 
 @runtime_checkable
 class EntityLookup(Protocol):
-    """Knows the entities of a dialogue.
+    """Looks up the entities of a dialogue.
 
-    - Looking up changes nothing, does no I/O, and the same text gives the same answer.
-    - An entity that is gone is passed over.
+    - A lookup has no side effects, does no I/O, and is deterministic.
+    - Deleted entities are ignored.
     """
 
     def resolve(self, text: str) -> Sequence[ResolvedEntity]:
-        """The entities named in the text, by name, alias or near-miss, most confident first."""
+        """The entities named in the text (by name, alias or a near match), most confident first."""
         ...
 
     def contexts(self, resolved: Sequence[ResolvedEntity]) -> Sequence[EntityContext]:
-        """The resolved ones and the salient others, most relevant first, formatted."""
+        """The resolved entities and other salient ones, formatted, most relevant first."""
         ...
 
     @property
     def active_count(self) -> int:
-        """How many the dialogue is about just now."""
+        """Number of currently salient entities."""
         ...
 
 
 @runtime_checkable
 class Follows(Protocol):
-    """What an `EntityLookup` may be as well, so that each dialogue has its own salience, whoever else is asking."""
+    """Optional for an `EntityLookup`: computes salience per dialogue, so that dialogues do not affect each other."""
 
     def after(self, texts: Sequence[str]) -> EntityLookup:
-        """The lookup as it is where a dialogue has said these texts, oldest first; itself it stays as it is."""
+        """A lookup for a dialogue with these texts, oldest first; this one is not modified."""
         ...
 
 
 @runtime_checkable
 class Knowledge(Protocol):
-    """Finds pieces of documents.
+    """Retrieves document chunks.
 
-    - Nothing blocks the event loop. Nothing known gives nothing. What fails raises `StoreError`.
-    - The order counts, whatever the relevance. `RetrievedChunks` also say how they were chosen, for the turn's record.
+    - It does not block the event loop. An empty knowledge base returns nothing. Failures raise `StoreError`.
+    - The order of the chunks is used, not their relevance. `RetrievedChunks` also records how they were chosen.
     """
 
     async def retrieve(
         self, query: str, entities: Sequence[ResolvedEntity] = (), limit: int | None = None
     ) -> Sequence[KnowledgeChunk]:
-        """The pieces that serve the query, best first, above its floor, not yet fitted to tokens."""
+        """The relevant chunks, best first, above the minimum relevance, not yet fitted to a token budget."""
         ...
 
 
 @runtime_checkable
 class Summarizer(Protocol):
-    """Says a conversation in fewer words.
+    """Summarises a conversation.
 
-    - The text has a line `speaker: words` per turn, and may have `  (speech act)` below it.
-    - The summary has about `max_tokens` at most: what is longer is cut.
-    - It does not block the event loop. It may raise or be late: then sentences of the text serve as its summary.
+    - The text has one line `speaker: words` per turn, optionally followed by `  (speech act)`.
+    - The summary has about `max_tokens` tokens at most; longer summaries are cut.
+    - It does not block the event loop. If it raises or times out, sentences of the text are used instead.
     """
 
     async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
-        """What the text comes to; what bears on the focus should be kept."""
+        """A summary of the text that keeps what is relevant to the focus."""
         ...
