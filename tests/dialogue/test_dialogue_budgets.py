@@ -1,4 +1,4 @@
-"""How the tokens of a dialogue's prompt are shared."""
+"""Token budgets of a dialogue's prompt."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_fixed_shares_can_be_given() -> None:
     assert dict(strategy(a_demand(1000))) == {"system": 100, "history": 200, "entities": 300, "rag": 300, "query": 100}
 
 
-def test_a_query_beyond_its_fixed_share_makes_the_others_smaller() -> None:
+def test_a_query_longer_than_its_fixed_share_shrinks_the_others() -> None:
     budget = FixedBudget()(a_demand(4096, query=2346))
 
     assert dict(budget) == {"system": 250, "history": 500, "entities": 250, "rag": 750, "query": 2346}
@@ -104,7 +104,7 @@ def test_a_query_and_its_reserve_beyond_the_total_get_all_of_it() -> None:
         }
 
 
-def test_prioritized_sections_take_what_they_want_in_their_order_until_nothing_is_left() -> None:
+def test_prioritized_sections_get_their_demand_in_order_until_the_tokens_run_out() -> None:
     wanted = {"system": 100, "history": 700, "entities": 50, "rag": 900}
     demand = Demand(total=1120, query=20, wanted=wanted)
 
@@ -136,7 +136,7 @@ def test_no_strategy_gives_more_than_the_total(
     assert tuple(budget) == BUDGET_SECTIONS
 
 
-def test_what_a_strategy_of_the_users_gives_too_much_is_taken_back_but_from_the_query_last() -> None:
+def test_an_excessive_custom_budget_is_cut_with_the_query_last() -> None:
     def generous(demand: Demand) -> TokenBudget:
         return TokenBudget(system=600, history=600, query=300)
 
@@ -150,7 +150,7 @@ def test_what_a_strategy_of_the_users_gives_too_much_is_taken_back_but_from_the_
     assert strategy_name(generous) == "generous"
 
 
-def test_what_entities_and_knowledge_do_not_use_goes_to_a_longer_system_prompt_and_then_to_the_history() -> None:
+def test_tokens_unused_by_entities_and_knowledge_go_to_the_system_prompt_and_then_to_the_history() -> None:
     used = {"entities": 120, "rag": 0}
 
     assert dict(redistribute_unused(DIALOGUE_BUDGET, used, 80)) == TABLE | used | {"history": 1000 + 380 + 1500}
@@ -170,7 +170,7 @@ def test_what_entities_and_knowledge_do_not_use_goes_to_a_longer_system_prompt_a
         lambda: PrioritizedBudget(order=("system", "system")),
     ],
 )
-def test_shares_and_orders_that_cannot_work_are_refused(bad: object) -> None:
+def test_invalid_shares_and_orders_are_rejected(bad: object) -> None:
     assert callable(bad)
     with pytest.raises(ConfigError, match="must"):
         bad()

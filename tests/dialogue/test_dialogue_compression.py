@@ -1,4 +1,4 @@
-"""The system prompt, and how content gets shorter."""
+"""The system prompt, and the compression of content."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONG = "The mill by the river makes paper from old clothes, and the water drives
 
 
 @pytest.mark.parametrize(
-    ("personality", "told"),
+    ("personality", "expected"),
     [
         (AgentPersonality(), "an assistant who helps"),
         (AgentPersonality(kind="expert", domain="boats"), "a specialist in boats"),
@@ -40,12 +40,12 @@ LONG = "The mill by the river makes paper from old clothes, and the water drives
         (AgentPersonality(kind="custom", description="You are {a} pirate."), "You are {a} pirate."),
     ],
 )
-def test_a_personality_says_who_the_model_is(personality: AgentPersonality, told: str) -> None:
-    assert told in system_prompt("", personality).text
+def test_a_personality_is_described_in_the_system_prompt(personality: AgentPersonality, expected: str) -> None:
+    assert expected in system_prompt("", personality).text
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "expected"),
     [
         ({"style": "formal"}, "formally"),
         ({"style": "professional"}, "businesslike"),
@@ -64,13 +64,13 @@ def test_a_personality_says_who_the_model_is(personality: AgentPersonality, told
         ({"custom_instructions": ("Never say sorry.",)}, "Never say sorry."),
     ],
 )
-def test_each_preference_is_told(fields: dict[str, Any], told: str) -> None:
-    said = system_prompt("", None, UserPreferences(**fields)).text
+def test_each_preference_is_rendered(fields: dict[str, Any], expected: str) -> None:
+    text = system_prompt("", None, UserPreferences(**fields)).text
 
-    assert said.startswith("User preferences:\n")
-    assert told in said
+    assert text.startswith("User preferences:\n")
+    assert expected in text
     if "formatting" in fields:
-        assert told not in system_prompt("", None, UserPreferences()).text
+        assert expected not in system_prompt("", None, UserPreferences()).text
 
 
 def test_a_system_prompt_has_instructions_personality_and_preferences_in_this_order() -> None:
@@ -100,7 +100,7 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
 
 
 @pytest.mark.parametrize(
-    ("bad", "told"),
+    ("bad", "expected"),
     [
         (lambda: AgentPersonality(kind="expert"), "'expert' needs a domain"),
         (lambda: AgentPersonality(kind="custom"), "'custom' needs a description"),
@@ -118,8 +118,8 @@ def test_a_system_prompt_that_is_too_long_loses_preferences_then_personality_the
         (lambda: a_turn("Hi.", role="boss"), "role must be one of user, assistant, system, tool, got 'boss'"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(bad: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_settings_are_rejected(bad: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
         bad()
 
 
@@ -136,11 +136,11 @@ def test_settings_that_cannot_work_are_refused(bad: Any, told: str) -> None:
         (1, "extreme"),
     ],
 )
-def test_the_level_follows_from_how_much_must_go(reduction: float, level: str) -> None:
+def test_the_level_depends_on_the_reduction(reduction: float, level: str) -> None:
     assert compression_level(reduction) == level
 
 
-async def test_light_takes_out_blanks_and_what_is_said_twice() -> None:
+async def test_light_removes_whitespace_and_duplicates() -> None:
     content = ContextContent(
         history=a_history([a_turn("One   two\n\n\n  three")]),
         entities=(an_entity(),),
@@ -154,7 +154,7 @@ async def test_light_takes_out_blanks_and_what_is_said_twice() -> None:
     assert light.entities == content.entities
 
 
-async def test_medium_sums_up_older_turns_shortens_entities_and_keeps_three_chunks() -> None:
+async def test_medium_summarises_older_turns_compresses_entities_and_keeps_three_chunks() -> None:
     content = a_content(history=a_history(a_dialogue(6, f"{LONG} {LONG} Part {{}}.")))
 
     medium = await compress_at_level(content, "medium", by_extract, estimate_tokens)
@@ -184,7 +184,7 @@ async def test_extreme_keeps_only_the_essential() -> None:
     assert (len(extreme.entities), len(extreme.rag_chunks)) == (1, 1)
 
 
-async def test_content_that_fits_is_left_as_it_is() -> None:
+async def test_content_that_fits_is_not_changed() -> None:
     content = a_content()
 
     assert await compress(content, content.total_tokens(estimate_tokens), by_extract, estimate_tokens) is content
@@ -201,7 +201,7 @@ async def test_content_is_compressed_further_until_it_fits(share: float) -> None
     assert short.history.recent_turns[-1].turn_id == "t30"
 
 
-async def test_content_that_cannot_get_short_enough_is_an_error_that_says_how_much_is_left() -> None:
+async def test_content_that_cannot_be_compressed_enough_raises_an_error_with_the_minimum() -> None:
     with pytest.raises(CannotCompressError, match=r"\d+ tokens cannot be compressed to 3: the minimum is \d+"):
         await compress(a_content(), 3, by_extract, estimate_tokens)
 
@@ -210,17 +210,17 @@ TURNS = st.lists(st.tuples(st.text(max_size=200), st.sampled_from(["user", "assi
 
 
 @settings(max_examples=60)
-@example(said=[], chunks=[], entities=[("A", ""), ("A", ""), ("0:", "A"), ("A", "")])
+@example(turns=[], chunks=[], entities=[("A", ""), ("A", ""), ("0:", "A"), ("A", "")])
 @given(
-    said=TURNS,
+    turns=TURNS,
     chunks=st.lists(st.text(max_size=120), max_size=5),
     entities=st.lists(st.tuples(st.text(max_size=80), st.text(max_size=80)), max_size=5),
 )
 def test_a_higher_level_never_has_more_tokens(
-    said: list[tuple[str, str]], chunks: list[str], entities: list[tuple[str, str]]
+    turns: list[tuple[str, str]], chunks: list[str], entities: list[tuple[str, str]]
 ) -> None:
     content = ContextContent(
-        history=a_history([a_turn(text, speaker) for text, speaker in said]),
+        history=a_history([a_turn(text, speaker) for text, speaker in turns]),
         entities=tuple(an_entity(f"E{i}", formatted=a, compressed=b) for i, (a, b) in enumerate(entities)),
         rag_chunks=tuple(a_chunk(text, chunk_id=str(i)) for i, text in enumerate(chunks)),
     )
@@ -234,12 +234,12 @@ def test_a_higher_level_never_has_more_tokens(
 
 
 @settings(max_examples=60)
-@given(said=TURNS.filter(bool), words=st.integers(1, 80), max_tokens=st.integers(12, 400))
+@given(turns=TURNS.filter(bool), words=st.integers(1, 80), max_tokens=st.integers(12, 400))
 def test_a_history_within_its_tokens_keeps_the_newest_turn(
-    said: list[tuple[str, str]], words: int, max_tokens: int
+    turns: list[tuple[str, str]], words: int, max_tokens: int
 ) -> None:
     newest = a_turn("word " * words, turn_id="newest")
-    history = a_history([*(a_turn(text, speaker) for text, speaker in said), newest], max_tokens)
+    history = a_history([*(a_turn(text, speaker) for text, speaker in turns), newest], max_tokens)
 
     short = asyncio.run(compress_history(history, max_tokens, by_extract, estimate_tokens))
 
@@ -248,7 +248,7 @@ def test_a_history_within_its_tokens_keeps_the_newest_turn(
     assert short.recent_turns[-1].content.startswith("word")
 
 
-def test_at_the_last_as_many_of_the_last_turns_are_told_as_fit() -> None:
+def test_as_a_last_resort_as_many_of_the_last_turns_are_kept_as_fit() -> None:
     history = a_history(a_dialogue(6))
     two = estimate_tokens("\n".join(turn.formatted for turn in history.recent_turns[-2:]))
 
@@ -256,7 +256,7 @@ def test_at_the_last_as_many_of_the_last_turns_are_told_as_fit() -> None:
     assert keep_last_turns(history, 0, estimate_tokens).text == ""
 
 
-async def test_turns_that_had_no_room_for_a_summary_are_summed_up_when_the_history_is_compressed() -> None:
+async def test_turns_without_room_for_a_summary_are_summarised_when_the_history_is_compressed() -> None:
     turns = (a_turn("The locker code is 4711."), *a_dialogue(6, LONG + " Part {}."))
     history = a_history(turns, 120)
 
@@ -268,7 +268,7 @@ async def test_turns_that_had_no_room_for_a_summary_are_summed_up_when_the_histo
 
 
 @pytest.mark.parametrize("after", [0, 1], ids=["last", "last but one"])
-async def test_a_long_turn_does_not_cost_the_summary_of_the_others(after: int) -> None:
+async def test_a_long_turn_does_not_displace_the_summary_of_the_others(after: int) -> None:
     pasted = a_turn("Error in the mill. " * 400, turn_id="pasted")
     turns = (a_turn("We decided that the locker opens with 4711."), *a_dialogue(60), pasted, *a_dialogue(after))
     history = a_history(turns, 1000)
@@ -281,31 +281,31 @@ async def test_a_long_turn_does_not_cost_the_summary_of_the_others(after: int) -
     assert estimate_tokens(short.text) <= 1000
 
 
-def test_entities_come_by_relevance_in_their_shorter_form_where_the_longer_one_does_not_fit() -> None:
+def test_entities_are_selected_by_relevance_and_compressed_where_the_full_form_does_not_fit() -> None:
     entities = [an_entity("Ben", 0.5), an_entity("Ann", 0.9), an_entity("Cy", 0.1)]
     room = estimate_tokens(ContextContent(entities=(entities[1],)).texts["entities"]) + 8
 
-    kept = prioritize_entities(entities, room, estimate_tokens)
+    selected = prioritize_entities(entities, room, estimate_tokens)
 
-    assert [(entity.name, "\n" in entity.formatted) for entity in kept] == [("Ann", True), ("Ben", False)]
+    assert [(entity.name, "\n" in entity.formatted) for entity in selected] == [("Ann", True), ("Ben", False)]
 
 
-def test_chunks_are_chosen_in_their_order_and_one_that_is_too_long_stops_no_other() -> None:
+def test_chunks_are_selected_in_order_and_one_that_is_too_long_is_skipped() -> None:
     chunks = [a_chunk("Small.", 0.5), a_chunk(LONG * 20, 0.9), a_chunk("Tiny.", 0.7)]
 
     assert [chunk.content for chunk in select_chunks(chunks, 40, estimate_tokens)] == ["Small.", "Tiny."]
 
 
-@pytest.mark.parametrize(("level", "kept"), [("light", 4), ("medium", 3), ("heavy", 2), ("extreme", 1)])
-async def test_a_level_keeps_the_first_chunks_whatever_their_relevance(level: CompressionLevel, kept: int) -> None:
+@pytest.mark.parametrize(("level", "selected"), [("light", 4), ("medium", 3), ("heavy", 2), ("extreme", 1)])
+async def test_a_level_keeps_the_first_chunks_whatever_their_relevance(level: CompressionLevel, selected: int) -> None:
     reranked = ContextContent(rag_chunks=tuple(a_chunk(f"Fact {i} is {i}.", i / 10) for i in range(4)))
 
     short = await compress_at_level(reranked, level, by_extract, estimate_tokens)
 
-    assert short.rag_chunks == reranked.rag_chunks[:kept]
+    assert short.rag_chunks == reranked.rag_chunks[:selected]
 
 
-async def test_a_history_without_its_turns_is_summed_up_from_what_it_says() -> None:
+async def test_a_history_without_its_turns_is_summarised_from_its_text() -> None:
     whole = a_history((a_turn("The locker code is 4711."), *a_dialogue(8, LONG + " Part {}.")), 2000)
     history = replace(whole, turns=())
 
@@ -317,14 +317,14 @@ async def test_a_history_without_its_turns_is_summed_up_from_what_it_says() -> N
 
 
 @pytest.mark.parametrize("parts", [3, 2, 1, 0])
-def test_a_system_prompt_is_made_again_from_its_parts(parts: int) -> None:
+def test_a_system_prompt_can_be_rebuilt_from_its_parts(parts: int) -> None:
     prompt = system_prompt("You sell boats.", AgentPersonality(), UserPreferences())
-    told = [prompt.instructions, prompt.personality, prompt.preferences_text][:parts]
+    texts = [prompt.instructions, prompt.personality, prompt.preferences_text][:parts]
 
-    assert SystemPrompt.of(told).text == "\n\n".join(told)
+    assert SystemPrompt.of(texts).text == "\n\n".join(texts)
 
 
-async def test_each_section_is_brought_within_its_own_tokens() -> None:
+async def test_each_section_is_fitted_to_its_budget() -> None:
     content = a_content(turns=30, system=SystemPrompt(instructions=LONG * 3, preferences=("Be brief.",)))
     budget = {"system": 30, "history": 60, "entities": 40, "rag": 50}
 

@@ -1,4 +1,4 @@
-"""A dialogue's history: how it is told, read from messages, and summed up."""
+"""A dialogue's history: rendered, read from messages, and summarised."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 LONG = "The mill by the river makes paper from old clothes, and the water drives its wheel all day long."
 
 
-def test_nothing_said_is_an_empty_history() -> None:
+def test_no_turns_give_an_empty_history() -> None:
     assert a_history(()) == FormattedHistory()
     assert a_history(()).text == ""
 
 
-def test_the_last_turns_are_told_word_for_word_and_older_ones_summed_up_above_them() -> None:
+def test_the_last_turns_are_verbatim_below_a_summary_of_the_older_ones() -> None:
     turns = (a_turn("We will meet Ada on May 7."), *a_dialogue(6))
 
     assert a_history(turns).text == (
@@ -51,18 +51,18 @@ def test_without_older_turns_there_is_no_summary() -> None:
     assert history.text.startswith("Recent conversation:\nUser:")
 
 
-@pytest.mark.parametrize(("spare", "summed_up"), [(100, False), (101, True)])
+@pytest.mark.parametrize(("spare", "has_summary"), [(100, False), (101, True)])
 def test_a_summary_is_made_only_if_more_than_50_tokens_are_left_beside_the_turns_and_50_more(
-    spare: int, summed_up: bool
+    spare: int, has_summary: bool
 ) -> None:
     recent = estimate_tokens("User: We talk of rivers and gardens, part 3.")
     config = HistoryConfig(verbatim_turns=1)
 
-    assert bool(a_history(a_dialogue(3), recent + spare, config).summary) is summed_up
+    assert bool(a_history(a_dialogue(3), recent + spare, config).summary) is has_summary
 
 
 @pytest.mark.parametrize(("max_tokens", "most"), [(400, 400), (10_000, 80)])
-def test_a_summary_takes_what_the_turns_leave_but_no_more_than_it_may(max_tokens: int, most: int) -> None:
+def test_a_summary_uses_the_tokens_that_the_turns_leave_up_to_its_limit(max_tokens: int, most: int) -> None:
     turns = a_dialogue(90, f"{LONG} Part {{}}.")
 
     history = a_history(
@@ -76,11 +76,11 @@ def test_a_summary_takes_what_the_turns_leave_but_no_more_than_it_may(max_tokens
 @pytest.mark.parametrize(
     ("speaker", "label"), [("user", "User"), ("assistant", "Assistant"), ("system", "System"), ("Maria", "Maria")]
 )
-def test_speakers_are_told_by_their_role_or_name(speaker: str, label: str) -> None:
+def test_speakers_are_labelled_by_role_or_name(speaker: str, label: str) -> None:
     assert a_history([a_turn("Hello.", speaker)]).text == f"Recent conversation:\n{label}: Hello."
 
 
-def test_speakers_can_be_left_out_and_times_put_in() -> None:
+def test_speakers_can_be_omitted_and_times_included() -> None:
     turns = [a_turn("Hello.", timestamp="2026-03-02T14:05:09+00:00"), a_turn("Yes?", "assistant", timestamp="soon")]
 
     timed = a_history(turns, config=HistoryConfig(include_timestamps=True))
@@ -90,24 +90,24 @@ def test_speakers_can_be_left_out_and_times_put_in() -> None:
     assert bare.text == "Recent conversation:\nHello.\nYes?"
 
 
-async def test_turns_are_told_by_a_template_and_shortened_within_it() -> None:
+async def test_turns_are_rendered_by_a_template_and_shortened_within_it() -> None:
     turn = a_turn("Hello,   you { there }.", "Maria", timestamp="2026-03-02T14:05:09+00:00")
 
-    told = a_history([turn], config=HistoryConfig(template="<{speaker}, {time}> {text}"))
-    light = await shorten_history(told, "light", by_extract, estimate_tokens)
+    history = a_history([turn], config=HistoryConfig(template="<{speaker}, {time}> {text}"))
+    light = await shorten_history(history, "light", by_extract, estimate_tokens)
 
-    assert told.text == "Recent conversation:\n<Maria, 14:05> Hello,   you { there }."
+    assert history.text == "Recent conversation:\n<Maria, 14:05> Hello,   you { there }."
     assert light.text == "Recent conversation:\n<Maria, 14:05> Hello, you { there }."
 
 
-def test_a_corrected_text_is_told_instead_of_what_was_heard() -> None:
+def test_a_corrected_text_replaces_the_text() -> None:
     turn = a_turn("I scream please", corrected_text="Ice cream, please.")
 
     assert a_history([turn]).text.endswith("User: Ice cream, please.")
     assert transcript([turn]) == "User: Ice cream, please."
 
 
-def test_whoever_sums_up_is_told_the_speech_acts() -> None:
+def test_the_summarizer_gets_the_speech_acts() -> None:
     turns = [a_turn("Could you help?", speech_act="asks for help"), a_turn("Sure.", "assistant")]
 
     assert transcript(turns) == "User: Could you help?\n  (asks for help)\nAssistant: Sure."
@@ -153,7 +153,7 @@ def test_a_message_may_carry_a_corrected_text_a_speech_act_and_a_time() -> None:
     assert turn.hour == "14:05"
 
 
-def test_system_messages_at_the_start_are_the_hosts_instructions() -> None:
+def test_system_messages_at_the_start_are_the_applications_instructions() -> None:
     session = read_session([SystemMessage("You sell boats."), SystemMessage("Be quick."), HumanMessage("Hi.")])
 
     assert session.instructions == "You sell boats.\n\nBe quick."
@@ -171,7 +171,7 @@ def test_a_session_may_be_anything_with_an_id_and_turns() -> None:
 
 
 @pytest.mark.parametrize("bad", [7, "Hello", {"messages": []}])
-def test_what_is_no_session_is_refused(bad: object) -> None:
+def test_other_objects_are_rejected_as_a_session(bad: object) -> None:
     with pytest.raises(ConfigError, match="session must have `id` and `turns`"):
         read_session(bad)
 
@@ -200,13 +200,13 @@ def test_a_summary_keeps_decisions_numbers_and_names_before_small_talk() -> None
     assert estimate_tokens(summary) <= 40
 
 
-def test_a_summary_tells_who_said_what_in_order_and_of_what_was_said_twice_the_later() -> None:
+def test_a_summary_names_speakers_in_order_and_keeps_the_later_of_duplicates() -> None:
     text = "Ann: The key is in box 12.\nBen: I will fetch it at 9.\nAnn: The key is in box 12."
 
     assert extract(text, 100, estimate_tokens) == "Ben: I will fetch it at 9. Ann: The key is in box 12."
 
 
-def test_what_bears_on_the_focus_is_kept_before_all_else() -> None:
+def test_sentences_related_to_the_focus_come_first() -> None:
     text = "User: My cat likes warm milk.\n" + "\n".join(
         f"Assistant: We decided to meet Ada at {i} o'clock in Room {i}." for i in range(1, 30)
     )
@@ -215,7 +215,7 @@ def test_what_bears_on_the_focus_is_kept_before_all_else() -> None:
     assert "cat" not in extract(text, 24, estimate_tokens)
 
 
-def test_an_answer_is_kept_with_its_question_in_mind() -> None:
+def test_an_answer_is_scored_together_with_its_question() -> None:
     text = "Assistant: What is the name of your boat?\nUser: Esmeralda.\n" + "\n".join(
         f"Assistant: Dock {i} opens at {i}." for i in range(1, 30)
     )
@@ -223,7 +223,7 @@ def test_an_answer_is_kept_with_its_question_in_mind() -> None:
     assert "Esmeralda" in extract(text, 40, estimate_tokens, "How is my boat called, what name?")
 
 
-def test_a_speech_act_that_settles_something_lifts_its_turn() -> None:
+def test_a_decisive_speech_act_raises_the_score_of_its_turn() -> None:
     plain = "User: Green paint for all doors.\nUser: Blue paint for all boats."
     settled = "User: Green paint for all doors.\n  (decision)\nUser: Blue paint for all boats."
 
@@ -232,14 +232,14 @@ def test_a_speech_act_that_settles_something_lifts_its_turn() -> None:
 
 
 @given(st.text(), st.integers(0, 60), st.text(max_size=20))
-def test_a_summary_is_never_longer_than_it_may_be_and_always_the_same(text: str, most: int, focus: str) -> None:
+def test_a_summary_never_exceeds_its_limit_and_is_deterministic(text: str, most: int, focus: str) -> None:
     summary = extract(text, most, estimate_tokens, focus)
 
     assert estimate_tokens(summary) <= most
     assert extract(text, most, estimate_tokens, focus) == summary
 
 
-async def test_a_chat_model_can_sum_up_and_is_shown_each_turn_once() -> None:
+async def test_a_chat_model_can_summarise_and_reads_each_turn_once() -> None:
     prompts: list[str] = []
 
     def script(messages: list[Any]) -> str:
@@ -272,7 +272,7 @@ class Silent:
 
 
 @pytest.mark.parametrize("summarizer", [Failing(), Slow(), Silent()], ids=["failing", "slow", "silent"])
-async def test_if_a_summarizer_fails_sentences_of_the_text_serve(
+async def test_a_failing_summarizer_falls_back_to_extraction(
     summarizer: Failing, logged: list[dict[str, object]]
 ) -> None:
     summary = await summarize_or_extract(summarizer, TALK, 40, "", deadline=0.05, count=estimate_tokens)

@@ -1,4 +1,4 @@
-"""What is kept of each turn of a dialogue, and how it is read again."""
+"""Records of dialogue turns: storing, reading and the command line."""
 
 from __future__ import annotations
 
@@ -74,32 +74,36 @@ def assembled(records: TurnRecords, session: object = SESSION, at: float = NOON,
     return assembler.assemble("What is paper?", session, **options)
 
 
-def test_a_turn_is_kept_by_its_paths(store: BaseStore) -> None:
+def test_a_turn_is_stored_by_paths(store: BaseStore) -> None:
     prompt = assembled(TurnRecords(store))
 
-    kept = TurnRecords(store).paths("s1", "turn-21")
+    stored = TurnRecords(store).paths("s1", "turn-21")
 
-    assert set(kept) == {f"/context/s1/turn-21/{name}/{path}" for name, paths in PATHS.items() for path in paths}
-    told = {path.removeprefix("/context/s1/turn-21/"): value for path, value in kept.items()}
-    assert (told["budget/total"], told["budget/strategy"]) == (4096, "dynamic")
-    assert told["budget/history"] == prompt.budget["history"]
-    assert told["history/summary"] == prompt.content.history.summary != ""
-    assert told["history/verbatim_count"] == 6
-    assert (told["history/compressed"], told["history/compression_level"]) == (False, "")
-    assert told["history/turns/5/turn_id"] == "t20"
-    assert (told["entities/count"], told["entities/0/name"], told["entities/0/type"]) == (1, "John Smith", "person")
-    assert (told["rag/query_used"], told["rag/chunks_retrieved"], told["rag/chunks_selected"]) == (
+    assert set(stored) == {f"/context/s1/turn-21/{name}/{path}" for name, paths in PATHS.items() for path in paths}
+    values = {path.removeprefix("/context/s1/turn-21/"): value for path, value in stored.items()}
+    assert (values["budget/total"], values["budget/strategy"]) == (4096, "dynamic")
+    assert values["budget/history"] == prompt.budget["history"]
+    assert values["history/summary"] == prompt.content.history.summary != ""
+    assert values["history/verbatim_count"] == 6
+    assert (values["history/compressed"], values["history/compression_level"]) == (False, "")
+    assert values["history/turns/5/turn_id"] == "t20"
+    assert (values["entities/count"], values["entities/0/name"], values["entities/0/type"]) == (
+        1,
+        "John Smith",
+        "person",
+    )
+    assert (values["rag/query_used"], values["rag/chunks_retrieved"], values["rag/chunks_selected"]) == (
         "What is paper?",
         1,
         1,
     )
-    assert (told["system/base_instructions"], told["system/personality"]) == ("You answer for the mill.", "helpful")
-    assert told["assembled/full_prompt"] == prompt.text
-    assert (told["assembled/total_tokens"], told["assembled/under_budget"]) == (prompt.token_count, True)
-    assert told["turn/at"] == "2026-03-02T12:00:00+00:00"
+    assert (values["system/base_instructions"], values["system/personality"]) == ("You answer for the mill.", "helpful")
+    assert values["assembled/full_prompt"] == prompt.text
+    assert (values["assembled/total_tokens"], values["assembled/under_budget"]) == (prompt.token_count, True)
+    assert values["turn/at"] == "2026-03-02T12:00:00+00:00"
 
 
-def test_how_much_a_history_was_compressed_is_kept(store: BaseStore) -> None:
+def test_the_compression_of_the_history_is_stored(store: BaseStore) -> None:
     assembled(TurnRecords(store), max_tokens=220)
 
     history = TurnRecords(store).read("s1", "turn-21")["history"]
@@ -121,7 +125,7 @@ def test_sessions_and_their_turns_are_listed_the_oldest_turn_first(store: BaseSt
 
 
 @pytest.mark.parametrize("odd", ["a.b", "*", "a/b%2E", "\0é\ud800", "%", "  "])
-def test_any_text_can_be_the_id_of_a_session_or_turn_and_none_is_taken_for_another(store: BaseStore, odd: str) -> None:
+def test_any_text_is_a_distinct_id_of_a_session_or_turn(store: BaseStore, odd: str) -> None:
     records = TurnRecords(store)
     assembled(records, DialogueSession(id=odd), turn_id=odd)
     assembled(records, DialogueSession(id="other"))
@@ -186,10 +190,10 @@ def records_command(*arguments: object) -> str:
 
 
 def test_the_command_lists_sessions_and_turns(file: Path) -> None:
-    shown = records_command("list", file)
+    output = records_command("list", file)
 
-    assert [line.split()[:2] for line in shown.splitlines()[1:]] == [["s1", "first"], ["s1", "second"]]
-    assert "dynamic" in shown
+    assert [line.split()[:2] for line in output.splitlines()[1:]] == [["s1", "first"], ["s1", "second"]]
+    assert "dynamic" in output
     assert json.loads(records_command("list", file, "--json")) == {"s1": ["first", "second"]}
     assert records_command("list", file, "nobody") == "No records.\n"
 
@@ -200,7 +204,7 @@ def test_the_command_shows_a_turn_by_path_and_the_newest_if_none_is_named(file: 
     assert json.loads(records_command("show", file, "s1", "first", "--json"))["rag"]["chunks_selected"] == 1
 
 
-def test_the_command_leaves_the_file_as_it_is(file: Path) -> None:
+def test_the_command_does_not_change_the_file(file: Path) -> None:
     before = file.read_bytes()
 
     records_command("show", file, "s1")
@@ -220,7 +224,7 @@ def a_text_file(path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (lambda file: ["show", str(file), "s1", "third"], "there is no record of turn 'third' of session 's1'"),
         (lambda file: ["show", str(file), "nobody"], "there is no record of session 'nobody'"),
@@ -235,6 +239,6 @@ def a_text_file(path: Path) -> Path:
         ),
     ],
 )
-def test_what_cannot_be_shown_is_told(file: Path, arguments: Any, told: str) -> None:
-    with pytest.raises(ScrumMasterError, match=told):
+def test_records_that_cannot_be_shown_are_errors(file: Path, arguments: Any, expected: str) -> None:
+    with pytest.raises(ScrumMasterError, match=expected):
         CliRunner().invoke(app, ["records", *arguments(file)], catch_exceptions=False)

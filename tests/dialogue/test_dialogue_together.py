@@ -25,7 +25,7 @@ from langgraph_scrum_master.dialogue import (
     TurnRecords,
 )
 
-ASKED = "What does Magige have to approve above 500 euros?"
+QUERY = "What does Magige have to approve above 500 euros?"
 SESSION = DialogueSession(
     id="mill",
     turns=(
@@ -88,10 +88,10 @@ def assembler(memory: ChromaMemory, entities: EntityRegistry) -> Callable[..., P
     return made
 
 
-def test_an_alias_with_a_typo_brings_the_entity_and_the_right_piece_into_the_prompt(
+def test_an_alias_with_a_typo_brings_the_entity_and_the_right_chunk_into_the_prompt(
     assembler: Callable[..., PromptAssembler],
 ) -> None:
-    prompt = assembler().assemble(ASKED, SESSION, 400)
+    prompt = assembler().assemble(QUERY, SESSION, 400)
 
     assert [(each.mention, each.canonical_name) for each in prompt.resolved] == [("Magige", "Margaret Lopez")]
     assert "• Margaret Lopez (person)\n  email: margaret@example.org\n  office: 3.14\n" in prompt.text
@@ -105,37 +105,33 @@ def test_an_alias_with_a_typo_brings_the_entity_and_the_right_piece_into_the_pro
 
 
 @pytest.mark.parametrize("max_tokens", [60, 120, 180, 250])
-def test_however_little_room_there_is_the_prompt_fits(
-    assembler: Callable[..., PromptAssembler], max_tokens: int
-) -> None:
-    prompt = assembler().assemble(ASKED, SESSION, max_tokens)
+def test_the_prompt_fits_any_limit(assembler: Callable[..., PromptAssembler], max_tokens: int) -> None:
+    prompt = assembler().assemble(QUERY, SESSION, max_tokens)
 
     assert prompt.token_count <= max_tokens
-    assert prompt.text.endswith(ASKED)
+    assert prompt.text.endswith(QUERY)
 
 
-def test_the_record_of_a_turn_names_what_was_found_and_from_how_much(
+def test_the_record_of_a_turn_lists_its_entities_and_chunks(
     assembler: Callable[..., PromptAssembler],
 ) -> None:
     records = TurnRecords(InMemoryStore())
 
-    prompt = assembler(records, reranker=FirstThatNames(word="Margaret")).assemble(ASKED, SESSION)
+    prompt = assembler(records, reranker=FirstThatNames(word="Margaret")).assemble(QUERY, SESSION)
 
-    told = records.read("mill", "turn-3")
-    assert (told["entities"]["count"], told["entities"]["0"]["name"]) == (1, "Margaret Lopez")
-    assert told["entities"]["0"]["attributes"] == {"email": "margaret@example.org", "office": "3.14"}
-    assert told["rag"]["reranking_used"] is True
-    assert told["rag"]["chunks_retrieved"] == 4
-    assert told["rag"]["chunks_selected"] == len(prompt.content.rag_chunks) < 4
-    assert told["rag"]["chunks"]["0"]["doc_title"] == "Refund policy"
-    assert told["assembled"]["under_budget"] is True
+    record = records.read("mill", "turn-3")
+    assert (record["entities"]["count"], record["entities"]["0"]["name"]) == (1, "Margaret Lopez")
+    assert record["entities"]["0"]["attributes"] == {"email": "margaret@example.org", "office": "3.14"}
+    assert record["rag"]["reranking_used"] is True
+    assert record["rag"]["chunks_retrieved"] == 4
+    assert record["rag"]["chunks_selected"] == len(prompt.content.rag_chunks) < 4
+    assert record["rag"]["chunks"]["0"]["doc_title"] == "Refund policy"
+    assert record["assembled"]["under_budget"] is True
 
 
 @pytest.mark.parametrize(("word", "first"), [("Margaret", "Refund policy"), ("form", "Refund form")])
-def test_the_order_of_a_reranker_is_that_of_the_prompt(
-    assembler: Callable[..., PromptAssembler], word: str, first: str
-) -> None:
-    prompt = assembler(reranker=FirstThatNames(word=word)).assemble(ASKED, SESSION)
+def test_the_prompt_keeps_the_rerankers_order(assembler: Callable[..., PromptAssembler], word: str, first: str) -> None:
+    prompt = assembler(reranker=FirstThatNames(word=word)).assemble(QUERY, SESSION)
 
     assert prompt.content.rag_chunks[0].title == first
     assert prompt.text.index(f"Source: {first}") == prompt.text.index("Source: ")
@@ -150,16 +146,16 @@ def test_the_order_of_a_reranker_is_that_of_the_prompt(
     ],
     ids=["none", "fails", "is switched off"],
 )
-def test_reranking_is_not_told_of_where_there_was_none(
+def test_reranking_is_not_reported_if_there_was_none(
     assembler: Callable[..., PromptAssembler], options: dict[str, Any]
 ) -> None:
-    prompt = assembler(**options).assemble(ASKED, SESSION)
+    prompt = assembler(**options).assemble(QUERY, SESSION)
 
     assert prompt.reranking_used is False
     assert prompt.content.rag_chunks
 
 
-def test_what_was_named_before_is_told_of_while_it_is_salient(
+def test_entities_of_earlier_turns_are_included_while_they_are_salient(
     assembler: Callable[..., PromptAssembler], entities: EntityRegistry
 ) -> None:
     entities.observe("Is Maggie there?")
@@ -170,19 +166,19 @@ def test_what_was_named_before_is_told_of_while_it_is_salient(
     assert [entity.name for entity in prompt.content.entities] == ["Margaret Lopez"]
 
 
-def test_whom_earlier_turns_named_is_told_of_in_their_dialogue_alone(
+def test_entities_of_earlier_turns_are_included_only_in_their_own_dialogue(
     assembler: Callable[..., PromptAssembler], entities: EntityRegistry
 ) -> None:
-    def told(*before: tuple[str, str]) -> list[str]:
+    def entities_after(*before: tuple[str, str]) -> list[str]:
         return [entity.name for entity in assembler().assemble("What is the address?", before).content.entities]
 
     small_talk = [("user", "It is raining."), ("assistant", "It is.")]
 
-    assert told(("user", "Is Maggie there?"), ("assistant", "She is.")) == ["Margaret Lopez"]
-    assert told(("user", "Is Maggie there?"), *small_talk * 2) == ["Margaret Lopez"]
-    assert told(("user", "Is Maggie there?"), *small_talk * 3) == []
-    assert told(("tool", "John Smith, Margaret Lopez"), *small_talk) == []
-    assert told(*small_talk) == []
+    assert entities_after(("user", "Is Maggie there?"), ("assistant", "She is.")) == ["Margaret Lopez"]
+    assert entities_after(("user", "Is Maggie there?"), *small_talk * 2) == ["Margaret Lopez"]
+    assert entities_after(("user", "Is Maggie there?"), *small_talk * 3) == []
+    assert entities_after(("tool", "John Smith, Margaret Lopez"), *small_talk) == []
+    assert entities_after(*small_talk) == []
     assert entities.active_count == 0
 
 
@@ -202,7 +198,7 @@ def test_more_than_ten_entities_named_before_get_more_tokens() -> None:
     )
 
 
-def test_knowledge_that_takes_long_to_start_is_opened_before_the_deadline_begins_to_run() -> None:
+def test_knowledge_that_is_slow_to_open_is_opened_before_the_deadline_starts() -> None:
     class Slow(Books):
         ready = False
 
@@ -220,8 +216,8 @@ def test_knowledge_that_takes_long_to_start_is_opened_before_the_deadline_begins
     assert [chunk.content for chunk in prompt.content.rag_chunks] == ["Paper is wood."]
 
 
-def test_a_budget_can_be_asked_for_without_a_prompt(assembler: Callable[..., PromptAssembler]) -> None:
-    budget = assembler().allocate(ASKED, SESSION, 1000)
+def test_a_budget_can_be_allocated_without_a_prompt(assembler: Callable[..., PromptAssembler]) -> None:
+    budget = assembler().allocate(QUERY, SESSION, 1000)
 
     left = 1000 - budget["query"]
     assert [budget[name] for name in ("history", "entities", "rag")] == [left * p // 100 for p in (15, 15, 60)]

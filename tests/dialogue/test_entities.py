@@ -1,4 +1,4 @@
-"""People and things: found in texts, remembered over turns, told to a prompt."""
+"""Entities: resolved in texts, tracked over turns, rendered for prompts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def a_registry(*entities: Entity, **config: Any) -> EntityRegistry:
     return EntityRegistry(entities or (JOHN, MARIA, LEDGER), config=EntityContextConfig(**config))
 
 
-def found(registry: EntityRegistry, text: str) -> list[tuple[str, str]]:
+def mentions(registry: EntityRegistry, text: str) -> list[tuple[str, str]]:
     return [(each.entity_id, each.mention) for each in registry.resolve(text)]
 
 
@@ -47,16 +47,16 @@ def named(*names: str) -> EntityRegistry:
     return EntityRegistry(Entity(canonical_name=name, id=name) for name in names)
 
 
-def test_an_entity_is_told_by_a_template() -> None:
+def test_an_entity_is_rendered_by_a_template() -> None:
     registry = a_registry(template="{name} ({type}), {attributes}; {related}. {description}", attributes_per_entity=2)
 
-    (told,) = registry.contexts(registry.resolve("John Smith"))
+    (context,) = registry.contexts(registry.resolve("John Smith"))
 
-    assert told.formatted == (
+    assert context.formatted == (
         "John Smith (person), email: john@example.org, title: Lead; reports to Maria López, owns Ledger Service. "
         "Leads the payments team."
     )
-    assert told.compressed == "• John Smith (person): email john@example.org"
+    assert context.compressed == "• John Smith (person): email john@example.org"
 
 
 def test_a_registry_is_a_lookup() -> None:
@@ -75,9 +75,7 @@ def test_a_registry_is_a_lookup() -> None:
         ("Ask Jhon", "Jhon", 0.9 * 0.8 * 3 / 4),
     ],
 )
-def test_a_name_is_surer_than_an_alias_and_an_alias_than_a_near_miss(
-    text: str, mention: str, confidence: float
-) -> None:
+def test_confidence_falls_from_name_to_alias_to_near_miss(text: str, mention: str, confidence: float) -> None:
     (resolved,) = a_registry().resolve(text)
 
     assert (resolved.entity_id, resolved.canonical_name, resolved.mention) == ("john-smith", "John Smith", mention)
@@ -85,14 +83,14 @@ def test_a_name_is_surer_than_an_alias_and_an_alias_than_a_near_miss(
 
 
 @pytest.mark.parametrize("text", ["", "   ", "Johnson", "Johnny Smithers", "Jo", "Jon", "smith", "JSON"])
-def test_parts_of_words_and_short_or_distant_words_are_no_names(text: str) -> None:
-    assert found(a_registry(), text) == []
+def test_parts_of_words_and_short_or_distant_words_do_not_match(text: str) -> None:
+    assert mentions(a_registry(), text) == []
 
 
-def test_the_longest_name_counts_and_each_entity_once_by_its_surest_mention() -> None:
+def test_the_longest_name_wins_and_each_entity_resolves_once_by_its_best_mention() -> None:
     registry = named("New York", "New York Times", "York")
 
-    assert found(registry, "york, New York and the New York Times: new york") == [
+    assert mentions(registry, "york, New York and the New York Times: new york") == [
         ("York", "york"),
         ("New York", "New York"),
         ("New York Times", "New York Times"),
@@ -115,34 +113,34 @@ def test_the_longest_name_counts_and_each_entity_once_by_its_surest_mention() ->
     ],
 )
 def test_names_are_found_whatever_their_case_accents_and_script(name: str, text: str, mention: str) -> None:
-    assert found(named(name), text) == [(name, mention)]
+    assert mentions(named(name), text) == [(name, mention)]
 
 
 @pytest.mark.parametrize("name", ["C++", ".NET", "AT&T", "a.b*(c", "[x]", "\\d+", "node.js", "(", "^$", "foo|bar"])
-def test_names_with_signs_are_found_as_they_are(name: str) -> None:
+def test_names_with_symbols_match_exactly(name: str) -> None:
     registry = named(name, "zzz")
 
-    assert found(registry, f"We use {name} here") == [(name, name)]
-    assert found(registry, "We use 12 dd here, ax bc") == []
+    assert mentions(registry, f"We use {name} here") == [(name, name)]
+    assert mentions(registry, "We use 12 dd here, ax bc") == []
 
 
-def test_a_name_that_goes_on_with_a_sign_is_another() -> None:
+def test_a_name_followed_by_a_symbol_is_a_different_name() -> None:
     registry = named("C", "C++")
 
-    assert found(registry, "C++, C# and C") == [("C++", "C++"), ("C", "C")]
-    assert found(registry, "C#") == []
+    assert mentions(registry, "C++, C# and C") == [("C++", "C++"), ("C", "C")]
+    assert mentions(registry, "C#") == []
 
 
-def test_a_name_that_is_an_ordinary_word_counts_as_it_is_written_and_less_where_the_word_may_be_meant() -> None:
+def test_a_name_that_is_an_ordinary_word_matches_exactly_and_with_less_confidence_where_it_is_ambiguous() -> None:
     registry = named("Will", "go")
 
-    assert found(registry, "it will do, WILL it?") == []
+    assert mentions(registry, "it will do, WILL it?") == []
     assert [(each.entity_id, each.confidence) for each in registry.resolve("We asked Will. Let us go")] == [
         ("Will", 1.0),
         ("go", 0.5),
     ]
     assert [each.confidence for each in registry.resolve("Will it rain?")] == [0.5]
-    assert found(named(" The Who\n"), "Those are the who? We heard The  Who.") == [(" The Who\n", "The  Who")]
+    assert mentions(named(" The Who\n"), "Those are the who? We heard The  Who.") == [(" The Who\n", "The  Who")]
 
 
 def test_of_two_who_share_an_alias_the_more_salient_comes_first() -> None:
@@ -150,16 +148,16 @@ def test_of_two_who_share_an_alias_the_more_salient_comes_first() -> None:
     registry = a_registry(smith, doe)
 
     registry.observe("John Doe called.")
-    then = found(registry, "What did John say?")
+    then = mentions(registry, "What did John say?")
     registry.observe("")
     registry.observe("John Smith called.")
 
     assert then == [("john-doe", "John"), ("john-smith", "John")]
-    assert found(registry, "What did John say?") == then[::-1]
+    assert mentions(registry, "What did John say?") == then[::-1]
 
 
-def test_numbers_are_never_near() -> None:
-    assert found(named("Story 12345678", "Apollo11"), "Story 12345679 and Apollo12") == []
+def test_numbers_never_match_as_near_misses() -> None:
+    assert mentions(named("Story 12345678", "Apollo11"), "Story 12345679 and Apollo12") == []
 
 
 @given(names, st.lists(names, max_size=5))
@@ -175,14 +173,14 @@ def test_every_entity_is_found_by_its_own_name(name: str, others: list[str]) -> 
 
 
 @given(st.text(max_size=200))
-def test_whatever_the_text_mentions_are_words_of_it(text: str) -> None:
+def test_mentions_are_always_part_of_the_text(text: str) -> None:
     for each in a_registry().resolve(text):
         assert each.mention in text
         assert 0 < each.confidence <= 1
 
 
 @given(st.text("abcde", min_size=5, max_size=9), st.integers(0, 8), st.sampled_from("abcdexyz"))
-def test_a_word_with_one_letter_wrong_is_near(word: str, place: int, letter: str) -> None:
+def test_a_word_with_one_wrong_letter_is_a_near_miss(word: str, place: int, letter: str) -> None:
     place = 1 + place % (len(word) - 1)
     vocabulary = Vocabulary({word})
 
@@ -219,7 +217,7 @@ def test_salience_halves_with_the_turns_and_comes_back_with_a_mention() -> None:
     assert registry.salience("maria") == 0
 
 
-def test_looking_up_changes_nothing() -> None:
+def test_lookups_change_nothing() -> None:
     registry = a_registry()
     before = [entity.to_dict() for entity in registry]
 
@@ -252,7 +250,7 @@ def test_what_is_more_salient_in_a_registry_is_so_after_texts_too() -> None:
     assert registry.after(["Good."] * 30).salience("john-smith") == 1
 
 
-def test_active_are_those_that_the_dialogue_is_about() -> None:
+def test_active_entities_are_the_salient_ones() -> None:
     registry = a_registry(half_life=1)
 
     counts = []
@@ -263,7 +261,7 @@ def test_active_are_those_that_the_dialogue_is_about() -> None:
     assert counts == [2, 2, 2, 2, 1, 0]
 
 
-def test_a_prompt_is_told_name_type_description_attributes_and_relations() -> None:
+def test_an_entity_is_rendered_with_name_type_description_attributes_and_relations() -> None:
     registry = a_registry()
 
     (context,) = registry.contexts(registry.resolve("Who is John?"))
@@ -281,7 +279,7 @@ def test_a_prompt_is_told_name_type_description_attributes_and_relations() -> No
     assert [each.target_id for each in context.relationships] == ["maria", "ledger"]
 
 
-def test_an_entity_of_which_nothing_is_known_is_told_by_its_name() -> None:
+def test_an_entity_without_details_is_rendered_by_its_name() -> None:
     registry = named("Zed")
 
     (context,) = registry.contexts(registry.resolve("Zed"))
@@ -302,27 +300,27 @@ def test_named_entities_come_before_salient_ones_which_count_seven_tenths() -> N
     ]
 
 
-def test_what_was_named_long_ago_is_left_out() -> None:
+def test_entities_mentioned_long_ago_are_left_out() -> None:
     registry = a_registry(half_life=1, min_relevance=0.3)
     registry.observe("John Smith")
     registry.observe("")
-    told = len(registry.contexts([]))
+    before = len(registry.contexts([]))
     registry.observe("")
 
-    assert (told, len(registry.contexts([]))) == (1, 0)
+    assert (before, len(registry.contexts([]))) == (1, 0)
 
 
-@pytest.mark.parametrize(("known", "told"), [(9, 9), (10, 10), (11, 10)])
-def test_ten_entities_are_told_of_by_default(known: int, told: int) -> None:
+@pytest.mark.parametrize(("known", "expected"), [(9, 9), (10, 10), (11, 10)])
+def test_ten_entities_are_rendered_by_default(known: int, expected: int) -> None:
     registry = named(*(f"Entity{chr(97 + i)}" for i in range(known)))
     text = " ".join(entity.canonical_name for entity in registry)
     registry.observe(text)
 
     for resolved in (registry.resolve(text), []):
-        assert len(registry.contexts(resolved)) == told
+        assert len(registry.contexts(resolved)) == expected
 
 
-def test_attributes_are_chosen_by_what_they_tell() -> None:
+def test_preferred_attributes_come_first() -> None:
     many = {"shoe": "43", "location": "Oslo", "Phone": "1", "blank": " ", "email": "a@b.c", "hat": "56", "title": "x"}
     entity = Entity(canonical_name="A", attributes=many)
 
@@ -333,7 +331,7 @@ def test_attributes_are_chosen_by_what_they_tell() -> None:
     assert select_attributes(entity, 0) == []
 
 
-def test_relations_to_removed_entities_are_not_told_until_they_come_back() -> None:
+def test_relations_to_removed_entities_are_hidden_until_they_are_added_again() -> None:
     registry = a_registry()
 
     gone = (registry.remove("maria"), registry.remove("maria"))
@@ -345,7 +343,7 @@ def test_relations_to_removed_entities_are_not_told_until_they_come_back() -> No
     assert "reports to Maria" in registry.contexts(registry.resolve("John"))[0].formatted
 
 
-def test_resolved_entities_that_are_gone_are_passed_over() -> None:
+def test_resolved_entities_that_were_removed_are_skipped() -> None:
     resolved = ResolvedEntity(entity_id="nobody", canonical_name="Nobody", confidence=1.0)
 
     assert a_registry().contexts([resolved]) == []
@@ -358,7 +356,7 @@ def test_relations_can_be_left_out() -> None:
 
 
 @given(names, st.text(max_size=50), st.text(max_size=800), st.dictionaries(st.text(max_size=20), st.text(max_size=600)))
-def test_what_is_told_is_one_entry_that_nothing_in_it_can_break_and_compresses_to_a_line(
+def test_an_entity_renders_as_one_entry_that_its_content_cannot_break(
     name: str, kind: str, description: str, attributes: dict[str, str]
 ) -> None:
     entity = Entity(canonical_name=name, entity_type=kind, description=description, attributes=attributes)
@@ -375,11 +373,11 @@ def test_an_entity_can_be_changed_and_is_then_found_by_its_new_names() -> None:
 
     registry.update("maria", canonical_name="Maria Berg", attributes={"phone": "42"})
 
-    assert found(registry, "Maria López") == []
+    assert mentions(registry, "Maria López") == []
     assert "phone: 42" in registry.contexts(registry.resolve("Maria Berg"))[0].formatted
 
 
-def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> None:
+def test_adding_again_changes_nothing_but_a_different_entity_with_that_id_is_rejected() -> None:
     registry = a_registry()
     registry.observe("John Smith")
 
@@ -391,7 +389,7 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
 
 
 @pytest.mark.parametrize(
-    ("work", "told"),
+    ("work", "expected"),
     [
         (lambda registry: registry.update("maria", id="x"), r"that can be changed are .*, got \['id'\]"),
         (lambda registry: registry.add("John"), "expected an Entity with a canonical_name, got 'John'"),
@@ -405,8 +403,8 @@ def test_adding_again_changes_nothing_but_another_of_that_id_is_refused() -> Non
         (lambda registry: EntityContextConfig(half_life=0), "half_life must be a number from 0.01"),
     ],
 )
-def test_what_cannot_be_is_refused(work: Any, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_entities_are_rejected(work: Any, expected: str) -> None:
+    with pytest.raises(ConfigError, match=expected):
         work(a_registry())
 
 
@@ -417,7 +415,7 @@ def test_an_entity_must_be_known_to_be_changed_or_mentioned() -> None:
         a_registry().mention("nobody")
 
 
-def test_a_registry_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
+def test_a_registry_survives_saving_and_loading(tmp_path: Path) -> None:
     registry = a_registry()
     registry.observe("John Smith and Maria López")
     registry.observe("the ledger")
@@ -450,7 +448,7 @@ def test_entities_are_read_from_a_file_written_by_hand(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "expected"),
     [
         ("a.json", "{", "cannot be read as .json or .jsonl or .toml"),
         ("a.yaml", "x: 1", "unknown suffix '.yaml'"),
@@ -459,10 +457,10 @@ def test_entities_are_read_from_a_file_written_by_hand(name: str, tmp_path: Path
         ("a.json", '[{"canonical_name": ""}]', "a.json, entity 1: .*a name must contain"),
     ],
 )
-def test_a_file_that_holds_something_else_is_told(name: str, text: str, told: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_an_error(name: str, text: str, expected: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
 
-    with pytest.raises(DecodeError, match=told):
+    with pytest.raises(DecodeError, match=expected):
         EntityRegistry.load(tmp_path / name)
     with pytest.raises(NotFoundError, match="cannot read"):
         EntityRegistry.load(tmp_path / "nowhere.json")
@@ -477,15 +475,15 @@ def a_model(answer: str) -> ScriptedChatModel:
     return ScriptedChatModel(script=script)
 
 
-async def test_a_model_names_new_entities_of_the_text_and_no_others() -> None:
-    told = [
+async def test_a_model_adds_only_new_entities_of_the_text() -> None:
+    extracted = [
         {"name": "Grace Hopper", "type": "person", "description": "Found the bug."},
         {"name": "JOHN SMITH", "type": "person"},
         {"name": "Alan Turing", "type": "person"},
         {"name": ""},
         "nonsense",
     ]
-    registry = EntityRegistry([JOHN], model=a_model(f"Here you are:\n```json\n{json.dumps(told)}\n```"))
+    registry = EntityRegistry([JOHN], model=a_model(f"Here you are:\n```json\n{json.dumps(extracted)}\n```"))
 
     resolved = await registry.aobserve("Grace Hopper told John Smith about the bug.")
 
@@ -497,7 +495,7 @@ async def test_a_model_names_new_entities_of_the_text_and_no_others() -> None:
 
 
 @pytest.mark.parametrize("answer", ["fail", "I cannot.", "[{]"])
-async def test_a_model_that_fails_leaves_those_that_are_known(answer: str, logged: list[dict[str, Any]]) -> None:
+async def test_known_entities_are_found_if_the_model_fails(answer: str, logged: list[dict[str, Any]]) -> None:
     registry = EntityRegistry([JOHN], model=a_model(answer))
 
     resolved = await registry.aobserve("John Smith met Grace Hopper.")
@@ -506,7 +504,7 @@ async def test_a_model_that_fails_leaves_those_that_are_known(answer: str, logge
     assert [entry["event"] for entry in logged] == ["extraction.failed"]
 
 
-async def test_a_model_that_is_late_is_not_waited_for(logged: list[dict[str, Any]]) -> None:
+async def test_a_slow_model_times_out(logged: list[dict[str, Any]]) -> None:
     class Slow:
         async def ainvoke(self, input: Any) -> Any:
             await asyncio.sleep(60)

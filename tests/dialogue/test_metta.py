@@ -1,4 +1,4 @@
-"""The predicates, asked from MeTTa."""
+"""The predicates, called from MeTTa."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 
 hyperon = pytest.importorskip("hyperon", reason="hyperon has no wheel for this Python")
 
-ASKED = '"Who approves refunds above 500 euros?"'
+QUERY = '"Who approves refunds above 500 euros?"'
 
 
 PREDICATES = {
@@ -66,13 +66,13 @@ PREDICATES = {
     "reduce-entity-detail": ["(List EntityContext)"],
     "select-top-chunks": ["(List KnowledgeChunk)", "Int"],
 }
-"""All that can be asked in MeTTa about a dialogue's prompt, with what each is given."""
+"""All predicates with their arguments."""
 
 TURNS = a_dialogue(20, "The mill by the river  makes paper, and its wheel turns all day and all night long, part {}.")
 VALUES: dict[str, Any] = {
     "&state": DialogueSession(id="mill", turns=TURNS),
     "&turns": TURNS,
-    "&wishes": UserPreferences(style="formal", custom_instructions=("Never say sorry.",)),
+    "&preferences": UserPreferences(style="formal", custom_instructions=("Never say sorry.",)),
     "&expert": AgentPersonality(kind="expert", domain="paper"),
     "&tight": TokenBudget(system=20, history=60, entities=12, rag=40, query=20),
 }
@@ -119,7 +119,7 @@ def assembler(parts: tuple[EntityRegistry, KnowledgeBase]) -> PromptAssembler:
     )
 
 
-async def summed_up(text: str, room: int) -> str:
+async def summarize(text: str, room: int) -> str:
     return await summarize_or_extract(ExtractiveSummarizer(), text, room, "", deadline=5, count=estimate_tokens)
 
 
@@ -137,14 +137,16 @@ def answer(metta: Any, expression: str) -> Any:
     return json.loads(atom.get_object().content)
 
 
-def test_entities_are_resolved_and_told_within_a_budget(metta: Any) -> None:
-    (told,) = answer(metta, '(format-entity-context &entities (resolve-entities "Ask John") 100)')
+def test_entities_are_resolved_and_rendered_within_a_budget(metta: Any) -> None:
+    (context,) = answer(metta, '(format-entity-context &entities (resolve-entities "Ask John") 100)')
 
-    assert told["formatted"] == "• John Smith\n  email: john@example.org\n  team: Finance\n  Related: reports to Maria"
+    assert (
+        context["formatted"] == "• John Smith\n  email: john@example.org\n  team: Finance\n  Related: reports to Maria"
+    )
     assert answer(metta, '(format-entity-context &entities (resolve-entities "Ask John") 5)') == []
 
 
-def test_an_entity_is_put_together_from_its_parts(metta: Any) -> None:
+def test_an_entity_is_formatted_from_its_parts(metta: Any) -> None:
     attributes = '(select-entity-attributes (get-entity "john-smith") 1)'
 
     assert answer(metta, attributes) == [["email", "john@example.org"]]
@@ -156,21 +158,21 @@ def test_an_entity_is_put_together_from_its_parts(metta: Any) -> None:
 
 
 def test_chunks_are_retrieved_within_a_budget_and_the_best_of_them_selected(metta: Any) -> None:
-    both = answer(metta, f'(retrieve-rag-chunks {ASKED} (resolve-entities "John") 500)')
-    fitting = answer(metta, f'(retrieve-rag-chunks {ASKED} (resolve-entities "John") 45)')
-    best = answer(metta, f'(select-top-chunks (retrieve-rag-chunks {ASKED} (resolve-entities "John") 500) 1)')
+    both = answer(metta, f'(retrieve-rag-chunks {QUERY} (resolve-entities "John") 500)')
+    fitting = answer(metta, f'(retrieve-rag-chunks {QUERY} (resolve-entities "John") 45)')
+    best = answer(metta, f'(select-top-chunks (retrieve-rag-chunks {QUERY} (resolve-entities "John") 500) 1)')
 
     assert [chunk["title"] for chunk in both] == ["Approval", "Delay"]
     assert fitting == best == both[:1]
 
 
 def test_a_search_goes_step_by_step(metta: Any) -> None:
-    found = f"(search-vector-index (embed-query {ASKED}) 5)"
-    boosted = f'(apply-rag-boosts {found} (resolve-entities "John"))'
+    results = f"(search-vector-index (embed-query {QUERY}) 5)"
+    boosted = f'(apply-rag-boosts {results} (resolve-entities "John"))'
 
-    before, after = answer(metta, found), answer(metta, f"(rerank-chunks {ASKED} {boosted})")
+    before, after = answer(metta, results), answer(metta, f"(rerank-chunks {QUERY} {boosted})")
 
-    assert len(answer(metta, f"(embed-query {ASKED})")) > 100
+    assert len(answer(metta, f"(embed-query {QUERY})")) > 100
     by_title = {result["title"]: result["score"] for result in before}
     added = {result["title"]: round(result["score"] - by_title[result["title"]], 3) for result in after}
     assert added == {"Approval": 0.21, "Delay": 0.06}
@@ -178,14 +180,14 @@ def test_a_search_goes_step_by_step(metta: Any) -> None:
 
 def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
     ((atom,),) = metta.run(
-        f"!(let ($best) (select-top-chunks (retrieve-rag-chunks {ASKED} () 500) 1) (format-chunk $best $best))"
+        f"!(let ($best) (select-top-chunks (retrieve-rag-chunks {QUERY} () 500) 1) (format-chunk $best $best))"
     )
 
     assert str(atom.get_object().content).startswith("Source: Approval (2026-03-02)\n---\nRefunds above")
 
 
 @pytest.mark.parametrize(
-    ("expression", "told"),
+    ("expression", "expected"),
     [
         ('(get-entity "nobody")', "there is no entity 'nobody'"),
         ("(search-vector-index (1.0 2.0) 3)", "needs the result of embed-query"),
@@ -193,20 +195,20 @@ def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
         ("(select-top-chunks)", "missing 2 required positional arguments"),
         ('(select-top-chunks ("text") 1)', "expected a KnowledgeChunk, got 'text'"),
         ("(total-tokens &state)", "expected a ContextContent, got DialogueSession"),
-        (f"(inject-context {ASKED} &state &entities 400)", "expected a KnowledgeBase, got <"),
+        (f"(inject-context {QUERY} &state &entities 400)", "expected a KnowledgeBase, got <"),
         ("(build-system-prompt () 3 400)", "expected an AgentPersonality, got 3"),
-        (f"(inject-context {ASKED} &state () 3)", "QueryTooLongError: the query alone takes"),
+        (f"(inject-context {QUERY} &state () 3)", "QueryTooLongError: the query alone takes"),
         ('(truncate-system-prompt ("a" "b" "c" "d") 9)', "a system prompt has at most three parts"),
     ],
 )
-def test_what_goes_wrong_is_an_error_that_says_why(metta: Any, expression: str, told: str) -> None:
+def test_failures_are_errors_with_a_reason(metta: Any, expression: str, expected: str) -> None:
     ((atom,),) = metta.run(f"!{expression}")
 
     assert str(atom).startswith("(Error (")
-    assert told in str(atom)
+    assert expected in str(atom)
 
 
-def test_all_predicates_are_there_with_what_they_are_given(parts: tuple[EntityRegistry, KnowledgeBase]) -> None:
+def test_all_predicates_are_registered_with_their_arguments(parts: tuple[EntityRegistry, KnowledgeBase]) -> None:
     class Names(dict[str, Any]):
         def register_atom(self, name: str, atom: Any) -> None:
             self[name] = atom
@@ -221,73 +223,75 @@ def test_all_predicates_are_there_with_what_they_are_given(parts: tuple[EntityRe
         assert "missing" not in str(call(*[hyperon.E()] * len(given))), name
 
 
-ASKED_IN = f"{ASKED} &state"
-INJECTED = f"(inject-context {ASKED_IN} &knowledge 4000)"
+QUERY_IN_STATE = f"{QUERY} &state"
+INJECTED = f"(inject-context {QUERY_IN_STATE} &knowledge 4000)"
 CONTENT = f"(py-dot {INJECTED} content)"
 
 
-def test_a_whole_prompt_is_made(metta: Any, assembler: PromptAssembler) -> None:
-    made = assembler.assemble(ASKED.strip('"'), VALUES["&state"], 400)
+def test_a_whole_prompt_is_assembled(metta: Any, assembler: PromptAssembler) -> None:
+    made = assembler.assemble(QUERY.strip('"'), VALUES["&state"], 400)
 
-    assert value(metta, f"(inject-context {ASKED_IN} &knowledge 400)") == made
+    assert value(metta, f"(inject-context {QUERY_IN_STATE} &knowledge 400)") == made
     assert made.content.rag_chunks
-    assert value(metta, f"(py-dot (py-dot (inject-context {ASKED_IN} () 400) content) rag_chunks)") == ()
-    assert answer(metta, f"(inject-context {ASKED_IN} &knowledge 400)")["token_count"] == made.token_count
+    assert value(metta, f"(py-dot (py-dot (inject-context {QUERY_IN_STATE} () 400) content) rag_chunks)") == ()
+    assert answer(metta, f"(inject-context {QUERY_IN_STATE} &knowledge 400)")["token_count"] == made.token_count
 
 
 def test_a_dialogue_can_be_written_in_metta(metta: Any, assembler: PromptAssembler) -> None:
-    said = [("user", "Hello!"), ("assistant", "Hello. What can I do?")]
+    turns = [("user", "Hello!"), ("assistant", "Hello. What can I do?")]
 
     made = value(metta, '(inject-context "Who is John?" ((user "Hello!") (assistant "Hello. What can I do?")) () 900)')
 
-    assert made.content.history == assembler.assemble("Who is John?", said, 900).content.history
+    assert made.content.history == assembler.assemble("Who is John?", turns, 900).content.history
     assert value(metta, '(summarize-turns ((user "Hello!") (Maria "Hi.")) 50)') == "User: Hello! Maria: Hi."
     assert [entity.name for entity in made.content.entities] == ["John Smith"]
 
 
 def test_a_budget_is_allocated(metta: Any, assembler: PromptAssembler) -> None:
-    budget = assembler.allocate(ASKED.strip('"'), VALUES["&state"], 900)
+    budget = assembler.allocate(QUERY.strip('"'), VALUES["&state"], 900)
 
-    assert answer(metta, f"(allocate-token-budget {ASKED_IN} 900)") == dict(budget)
+    assert answer(metta, f"(allocate-token-budget {QUERY_IN_STATE} 900)") == dict(budget)
     assert budget["history"] > budget["rag"] > 0
 
 
 def test_a_history_is_formatted_step_by_step_as_it_is_at_once(metta: Any) -> None:
-    history = wait_for(format_history(TURNS, 400, summed_up, estimate_tokens, HISTORY))
-    recent, older = format_turns(TURNS[-3:], HISTORY), wait_for(summed_up(transcript(TURNS[:-3]), 80))
+    history = wait_for(format_history(TURNS, 400, summarize, estimate_tokens, HISTORY))
+    recent, older = format_turns(TURNS[-3:], HISTORY), wait_for(summarize(transcript(TURNS[:-3]), 80))
     metta.register_atom("&older", hyperon.ValueAtom(TURNS[:-3]))
     metta.register_atom("&recent", hyperon.ValueAtom(TURNS[-3:]))
 
     assert value(metta, "(format-dialogue-history &state 400)") == history
     assert value(metta, "(summarize-turns &older 80)") == older != ""
     assert value(metta, "(format-recent-turns &recent)") == list(recent)
-    told = value(metta, "(assemble-history (summarize-turns &older 80) (format-recent-turns &recent))")
-    assert told == f"[Conversation summary: {older}]\n\nRecent conversation:\n" + "\n".join(t.formatted for t in recent)
+    rendered = value(metta, "(assemble-history (summarize-turns &older 80) (format-recent-turns &recent))")
+    assert rendered == f"[Conversation summary: {older}]\n\nRecent conversation:\n" + "\n".join(
+        t.formatted for t in recent
+    )
     assert value(metta, "(assemble-history () (format-recent-turns &recent))").startswith("Recent conversation:\n")
 
 
 def test_a_system_prompt_is_built_whole_or_from_its_parts(metta: Any) -> None:
-    prompt = system_prompt("You answer for the mill.", VALUES["&expert"], VALUES["&wishes"])
-    parts = '("You answer for the mill." (format-personality &expert) (format-preferences &wishes))'
+    prompt = system_prompt("You answer for the mill.", VALUES["&expert"], VALUES["&preferences"])
+    parts = '("You answer for the mill." (format-personality &expert) (format-preferences &preferences))'
 
     assert value(metta, "(format-personality &expert)") == prompt.personality
-    assert value(metta, "(format-preferences &wishes)") == prompt.preferences_text
-    assert value(metta, "(build-system-prompt &wishes &expert 400)") == prompt.text
+    assert value(metta, "(format-preferences &preferences)") == prompt.preferences_text
+    assert value(metta, "(build-system-prompt &preferences &expert 400)") == prompt.text
     assert value(metta, "(build-system-prompt () () 400)") == "You answer for the mill."
     for tokens in (400, 40, 20, 6):
-        told = truncate_system(prompt, tokens, estimate_tokens).text
-        assert value(metta, f"(build-system-prompt &wishes &expert {tokens})") == told
-        assert value(metta, f"(truncate-system-prompt {parts} {tokens})") == told
-    assert SystemPrompt.of([told]).text == told
+        expected = truncate_system(prompt, tokens, estimate_tokens).text
+        assert value(metta, f"(build-system-prompt &preferences &expert {tokens})") == expected
+        assert value(metta, f"(truncate-system-prompt {parts} {tokens})") == expected
+    assert SystemPrompt.of([expected]).text == expected
 
 
-def test_content_is_counted_and_brought_within_its_tokens(metta: Any) -> None:
+def test_content_is_counted_and_fitted(metta: Any) -> None:
     content = value(metta, CONTENT)
 
     assert value(metta, f"(total-tokens {CONTENT})") == content.total_tokens(estimate_tokens) > 150
-    fitted = wait_for(handle_overflow(content, VALUES["&tight"], summed_up, estimate_tokens))
+    fitted = wait_for(handle_overflow(content, VALUES["&tight"], summarize, estimate_tokens))
     assert value(metta, f"(handle-overflow {CONTENT} &tight)") == fitted != content
-    short = wait_for(compress(content, 150, summed_up, estimate_tokens))
+    short = wait_for(compress(content, 150, summarize, estimate_tokens))
     assert value(metta, f"(compress-content {CONTENT} 150)") == short != content
 
 
@@ -295,21 +299,21 @@ def test_content_is_counted_and_brought_within_its_tokens(metta: Any) -> None:
     ("reduction", "level"),
     [(0.1, "light"), (0.2, "medium"), (0.39, "medium"), (0.4, "heavy"), (0.59, "heavy"), (0.6, "extreme")],
 )
-def test_the_level_of_compression_follows_from_what_must_go(metta: Any, reduction: float, level: str) -> None:
+def test_the_compression_level_depends_on_the_reduction(metta: Any, reduction: float, level: str) -> None:
     assert value(metta, f"(compression-level {reduction})") == level
 
 
 @pytest.mark.parametrize(("predicate", "level"), [("simplify-formatting", "light"), ("aggressive-summarize", "heavy")])
 def test_a_history_is_shortened(metta: Any, predicate: str, level: Any) -> None:
-    history = wait_for(format_history(TURNS, 400, summed_up, estimate_tokens, HISTORY))
+    history = wait_for(format_history(TURNS, 400, summarize, estimate_tokens, HISTORY))
 
     short = value(metta, f"({predicate} (format-dialogue-history &state 400))")
 
-    assert short == wait_for(shorten_history(history, level, summed_up, estimate_tokens))
+    assert short == wait_for(shorten_history(history, level, summarize, estimate_tokens))
     assert short.level == level
 
 
-def test_entities_are_told_in_fewer_words(metta: Any, parts: tuple[EntityRegistry, KnowledgeBase]) -> None:
+def test_entities_are_reduced(metta: Any, parts: tuple[EntityRegistry, KnowledgeBase]) -> None:
     contexts = parts[0].contexts(parts[0].resolve("Ask John"))
 
     briefer = value(metta, '(reduce-entity-detail (format-entity-context &state (resolve-entities "Ask John") 100))')
@@ -318,13 +322,13 @@ def test_entities_are_told_in_fewer_words(metta: Any, parts: tuple[EntityRegistr
     assert briefer[0].formatted == "• John Smith: email john@example.org"
 
 
-def test_options_are_made_in_metta(metta: Any) -> None:
-    wishes = '((py-atom langgraph_scrum_master.dialogue.UserPreferences) (Kwargs (style "casual")))'
+def test_options_can_be_created_in_metta(metta: Any) -> None:
+    preferences = '((py-atom langgraph_scrum_master.dialogue.UserPreferences) (Kwargs (style "casual")))'
 
-    assert "casually" in value(metta, f"(build-system-prompt {wishes} () 400)")
+    assert "casually" in value(metta, f"(build-system-prompt {preferences} () 400)")
 
 
-def test_predicates_of_ones_own_are_bound_in_the_same_way(metta: Any) -> None:
+def test_custom_predicates_can_be_bound(metta: Any) -> None:
     bind(metta, {"double": lambda texts: [text * 2 for text in texts]})
 
     assert value(metta, '(double ("a" b))') == ["aa", "bb"]

@@ -1,4 +1,4 @@
-"""Dialogues inside agents of `create_agent`: the prompt of each call is made by an assembler."""
+"""`PromptMiddleware` in agents of `create_agent`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 
 ROLE = "You answer for the mill."
 FACT = "The locker of the night shift opens with 4711."
-ASKED = "How does the locker of the night shift open?"
+QUERY = "How does the locker of the night shift open?"
 THREAD: Any = {"configurable": {"thread_id": "mill"}}
 
 
@@ -64,7 +64,7 @@ def test_an_agent_with_a_long_thread_answers_from_its_third_turn_within_its_toke
     assembler = PromptAssembler(instructions="Be brief.", personality=None, records=records)
     agent = clerk.agent(PromptMiddleware(assembler, max_tokens=800), checkpointer=InMemorySaver())
     said = [HumanMessage(FACT if i == 2 else f"Street {i} is long and has old houses.") for i in range(200)]
-    given = {"messages": [*said, HumanMessage(ASKED, id="m200")]}
+    given = {"messages": [*said, HumanMessage(QUERY, id="m200")]}
 
     end = asyncio.run(agent.ainvoke(given, THREAD)) if awaited else agent.invoke(given, THREAD)
 
@@ -77,7 +77,7 @@ def test_an_agent_with_a_long_thread_answers_from_its_third_turn_within_its_toke
     assert (records.sessions(), records.turns("mill")) == (["mill"], ["m200"])
 
 
-def test_what_the_scrum_master_adds_comes_on_top_of_the_prompt() -> None:
+def test_the_scrum_masters_context_is_added_on_top_of_the_prompt() -> None:
     clerk = Clerk(looks=False)
     paper = Books(a_chunk("The paper machine stops on Friday."))
     scrum_master = ScrumMasterMiddleware(sources=[Given(a_context())], agent="clerk")
@@ -91,7 +91,7 @@ def test_what_the_scrum_master_adds_comes_on_top_of_the_prompt() -> None:
     assert clerk.prompts[1][0].text.index(DECISION) > clerk.prompts[1][0].text.index("stops on Friday")
 
 
-def test_a_prompt_that_cannot_be_made_leaves_the_agent_with_its_messages(logged: list[dict[str, object]]) -> None:
+def test_the_agent_gets_its_messages_if_the_prompt_cannot_be_assembled(logged: list[dict[str, object]]) -> None:
     clerk = Clerk(looks=False)
     asked = HumanMessage("word " * 900)
 
@@ -109,7 +109,7 @@ def test_an_assembler_and_its_tokens_are_checked() -> None:
         made(PromptAssembler(), max_tokens=0)
 
 
-def test_a_briefing_is_data_of_the_prompt_in_every_turn_of_its_thread(tmp_path: Path) -> None:
+def test_a_briefing_is_data_in_every_prompt_of_its_thread(tmp_path: Path) -> None:
     bank = tmp_path / "docs" / "knowledge-bank"
     bank.mkdir(parents=True)
     (bank / "patterns.md").write_text(f"### Pattern: Lockers\n{FACT}\n")
@@ -123,8 +123,8 @@ def test_a_briefing_is_data_of_the_prompt_in_every_turn_of_its_thread(tmp_path: 
 
     for i in range(12):
         graph.invoke({"messages": [HumanMessage(f"Street {i} is long.")]}, THREAD)
-    end = graph.invoke({"messages": [HumanMessage(ASKED)]}, THREAD)
+    end = graph.invoke({"messages": [HumanMessage(QUERY)]}, THREAD)
 
     assert end["messages"][-1].text == "With 4711."
-    assert [prompt[-1].text for prompt in clerk.prompts] == [*(f"Street {i} is long." for i in range(12)), ASKED]
+    assert [prompt[-1].text for prompt in clerk.prompts] == [*(f"Street {i} is long." for i in range(12)), QUERY]
     assert FACT in clerk.prompts[0][0].text
