@@ -66,7 +66,7 @@ class FixedBudget:
 
     def __call__(self, demand: Demand) -> TokenBudget:
         """Allocate the shares. A query longer than its share shrinks the other sections proportionally."""
-        # Compensates for rounding of fractional shares: 500 / 4096 of 4096 is 500.
+        # The epsilon corrects rounding errors: 500 / 4096 of 4096 must be 500.
         allocated = {name: int(demand.total * getattr(self, name) + 1e-6) for name in BUDGET_SECTIONS}
         query = min(max(allocated.pop("query"), demand.query), demand.total)
         left, shared = demand.total - query, sum(allocated.values())

@@ -79,7 +79,7 @@ def message_tokens(messages: Sequence[BaseMessage], count: TokenCounter) -> int:
 def shorten_steps(messages: Sequence[BaseMessage], room: int, count: TokenCounter) -> list[BaseMessage]:
     """Fit the agent's steps since the user's turn: tool results are cut first, then the oldest steps are dropped.
 
-    The last step is always shortened, even if it exceeds the room. Without it the agent would repeat it.
+    The last step is always kept, even if it exceeds the room: otherwise the agent would repeat it.
     """
     if message_tokens(messages, count) <= room:
         return list(messages)

@@ -74,7 +74,7 @@ async def compress_history(
 ) -> FormattedHistory:
     """Compress the history to fit, at the lightest level that is enough.
 
-    If none is, as many of the last turns as fit are selected. Remaining tokens go to a summary of the other turns.
+    If none is, as many of the last turns as fit are kept. Remaining tokens go to a summary of the other turns.
     """
     if count(history.text) <= max_tokens:
         return history
