@@ -192,26 +192,26 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("detect empty.json", "'empty.json' is empty: it must hold JSON"),
         ("detect folder", "cannot read 'folder': Is a directory"),
-        ("replay missing", "there is no 'missing': give a file or folder of snapshots"),
-        ("replay mysql://me:hunter2@host/x", "there is no 'mysql': give"),
-        ("replay empty.jsonl", "nothing to replay in 'empty.jsonl': it holds no snapshots, states or messages"),
+        ("replay missing", "there is no 'missing': pass a file or folder of snapshots"),
+        ("replay mysql://me:hunter2@host/x", "there is no 'mysql': pass"),
+        ("replay empty.jsonl", "nothing to replay in 'empty.jsonl': it has no snapshots, states or messages"),
         ("replay binary.json", "there is nothing to replay in 'binary.json'"),
-        ("replay folder", "it has no files of .json or .jsonl"),
-        ("replay cut.db --thread x", "'cut.db' is no database of checkpoints"),
-        ("replay chat.json --thread x", "there is no thread 'x' in 'chat.json': its steps name none"),
-        ("inspect chat.json --port 8000", "--port 8000 is for --serve: add it, or leave the port out"),
+        ("replay folder", "it has no .json or .jsonl files"),
+        ("replay cut.db --thread x", "'cut.db' is not a checkpoint database"),
+        ("replay chat.json --thread x", "there is no thread 'x' in 'chat.json': its steps have no thread"),
+        ("inspect chat.json --port 8000", "--port 8000 needs --serve: add --serve, or remove --port"),
         ("replay chat.json --memory folder", "there is no memory in 'folder'"),
         ("replay chat.json --config empty.json", "'empty.json' is empty"),
         ("inspect empty.json", "there is nothing to inspect in 'empty.json'"),
-        ("inspect chat.json -o chat.json/page.html", "'chat.json' is no folder"),
-        ("snapshot empty.jsonl", "there is nothing to save in 'empty.jsonl': it holds no"),
+        ("inspect chat.json -o chat.json/page.html", "'chat.json' is not a folder"),
+        ("snapshot empty.jsonl", "there is nothing to save in 'empty.jsonl': it has no"),
         ("snapshot chat.json --out folder", "cannot write 'folder': Is a directory"),
-        ("memory check --memory folder", "there is no memory in 'folder': fill one, or give"),
+        ("memory check --memory folder", "there is no memory in 'folder': fill one, or pass"),
         ("memory search x --memory chat.json", "there is no memory in 'chat.json'"),
-        ("memory load empty.jsonl --memory chat.json", "'chat.json' is no folder: give one with --memory"),
+        ("memory load empty.jsonl --memory chat.json", "'chat.json' is not a folder: pass one with --memory"),
         ("index values --memory folder", "there is no memory in 'folder'"),
-        ("knowledge add empty.json", "'empty.json': a document's text must be a text that is not empty"),
-        ("records list empty.json", "'empty.json' holds no store"),
+        ("knowledge add empty.json", "'empty.json': a document's text must be a non-empty string"),
+        ("records list empty.json", "'empty.json' is not a LangGraph store"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_leaves_nothing(place: Path, call: str, told: str, options: list[str]) -> None:
@@ -231,7 +231,7 @@ def test_a_query_of_nothing_is_refused(place: Path) -> None:
 
     for command in ("memory", "knowledge"):
         done = CliRunner().invoke(app, [command, "search", " ", "--memory", "m"])
-        assert "the query must be a text that is not empty, got ' '" in str(done.exception)
+        assert "the query must not be empty, got ' '" in str(done.exception)
 
 
 def test_what_the_system_refuses_is_told_in_one_line() -> None:
@@ -342,7 +342,7 @@ def test_every_command_shows_how_it_is_called() -> None:
     for path, command in _leaves(get_command(app)):
         shown = [line.partition("   #")[0] for line in (command.epilog or "").splitlines()]
 
-        assert shown[:1] == ["For example:"], path
+        assert shown[:1] == ["Examples:"], path
         assert shown[1:], path
         assert {call.startswith(f"scrum-master {path}") for call in shown[1:]} == {True}, path
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from langgraph_scrum_master.cli.failure import failed_in
+from langgraph_scrum_master.cli.failure import failure_domain
 
 
 def bash(command: str, **event: Any) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def after(command: str, response: Any) -> dict[str, Any]:
     ],
 )
 def test_the_domain_is_that_of_the_last_known_part_of_the_command(command: str, domain: str) -> None:
-    assert failed_in(bash(command)) == domain
+    assert failure_domain(bash(command)) == domain
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_domain_is_that_of_the_last_known_part_of_the_command(command: str, 
     ],
 )
 def test_looking_something_up_is_no_failure(command: str) -> None:
-    assert failed_in(bash(command)) is None
+    assert failure_domain(bash(command)) is None
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_looking_something_up_is_no_failure(command: str) -> None:
     ],
 )
 def test_what_a_person_stopped_and_slips_with_files_are_no_failures(event: dict[str, Any]) -> None:
-    assert failed_in(event) is None
+    assert failure_domain(event) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_a_person_stopped_and_slips_with_files_are_no_failures(event: dict[
     ],
 )
 def test_what_reaches_out_fails_in_integration(event: dict[str, Any]) -> None:
-    assert failed_in(event) == "integration"
+    assert failure_domain(event) == "integration"
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_what_reaches_out_fails_in_integration(event: dict[str, Any]) -> None:
     ],
 )
 def test_a_response_may_tell_of_a_failure(command: str, response: Any) -> None:
-    assert failed_in(after(command, response)) is not None
+    assert failure_domain(after(command, response)) is not None
 
 
 @pytest.mark.parametrize(
@@ -133,4 +133,4 @@ def test_a_response_may_tell_of_a_failure(command: str, response: Any) -> None:
     ],
 )
 def test_a_response_that_tells_of_none_is_none(command: str, response: Any) -> None:
-    assert failed_in(after(command, response)) is None
+    assert failure_domain(after(command, response)) is None

@@ -18,9 +18,9 @@ import pytest
 
 from builders import DECISION, QUESTION
 from langgraph_scrum_master import ChromaMemory, Memory
-from langgraph_scrum_master.cli.warned_sessions import Told
+from langgraph_scrum_master.cli.warned_sessions import WarnedSessions
 from langgraph_scrum_master.learning import Experience, Searcher, Value
-from langgraph_scrum_master.replay.readonly_memory import copied
+from langgraph_scrum_master.replay.readonly_memory import copy_folder
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from pages import file_of
 
@@ -134,7 +134,7 @@ def answers(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     """What each call was answered; they run side by side, for starting a process is what takes the time."""
     memory, empty = ("--memory", folder_of(project)), tmp_path_factory.mktemp("empty")
     broken = tmp_path_factory.mktemp("broken") / "memory"
-    copied(folder_of(project), broken)
+    copy_folder(folder_of(project), broken)
     # With the log beside it, from which the file would be made whole.
     for file in broken.glob("memory.sqlite3*"):
         file.write_bytes(b"this is not a database" * 1000)
@@ -202,12 +202,12 @@ def test_with_nothing_to_say_it_is_silent_and_nothing_is_wrong(answers: Answers,
 @pytest.mark.parametrize(
     ("case", "logged"),
     [
-        ("no prompt", "the event must have a text 'prompt', got None"),
+        ("no prompt", "the event must have a non-empty string 'prompt', got None"),
         ("not JSON", "is not JSON"),
         ("not an object", "must be a JSON object, got [1]"),
-        ("no folder", "is not there: fill it"),
-        ("no namespace", "is not there: fill it"),
-        ("empty folder", "is not there: fill it"),
+        ("no folder", "does not exist: fill it"),
+        ("no namespace", "does not exist: fill it"),
+        ("empty folder", "does not exist: fill it"),
         ("broken", "hook.failed"),
         ("late", "hook.timed_out"),
     ],
@@ -273,16 +273,16 @@ def test_a_failure_in_a_domain_without_experiences_does_not_use_up_the_session(a
 def test_sessions_are_known_again_up_to_a_limit_and_apart_by_namespace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("langgraph_scrum_master.cli.warned_sessions.MOST", 5)
-    told = Told(tmp_path, "a")
+    monkeypatch.setattr("langgraph_scrum_master.cli.warned_sessions.MAX_SESSIONS", 5)
+    warned = WarnedSessions(tmp_path, "a")
 
-    assert told.first("s")
-    assert not told.first("s")
-    assert told.knows("s")
-    assert not Told(tmp_path, "b").knows("s")
-    assert [told.first(f"s{i}") for i in range(5)] == [True] * 5
-    assert not told.knows("s")
-    assert told.knows("s0")
+    assert warned.add("s")
+    assert not warned.add("s")
+    assert "s" in warned
+    assert "s" not in WarnedSessions(tmp_path, "b")
+    assert [warned.add(f"s{i}") for i in range(5)] == [True] * 5
+    assert "s" not in warned
+    assert "s0" in warned
 
 
 def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from inspected import SCRIPT, messages, write_run, written_page
 from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.cli.inspect import renewed, server_for
+from langgraph_scrum_master.cli.inspect import cached_until_changed, server_for
 from langgraph_scrum_master.errors import ConfigError, DecodeError, ScrumMasterError
 
 SHOWN = {"digest": "d1", "title": "run", "steps": []}
@@ -69,7 +69,7 @@ def test_settings_that_cannot_work_are_told_before_a_page_is_served(tmp_path: Pa
     done = CliRunner().invoke(app, ["inspect", str(write_run(tmp_path)), "--config", str(config), "--serve"])
 
     assert isinstance(done.exception, ConfigError)
-    assert "there are no settings ['min_relevance']" in str(done.exception)
+    assert "unknown settings ['min_relevance']" in str(done.exception)
 
 
 def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_source_is_looked_at_again_only_when_it_has_changed() -> None:
         looks.append(1)
         return {"digest": str(len(looks))}
 
-    looked = renewed(look, lambda: signature[0])
+    looked = cached_until_changed(look, lambda: signature[0])
     digests = [looked()["digest"], looked()["digest"]]
     signature[0] = "b"
     digests.append(looked()["digest"])

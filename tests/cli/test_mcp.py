@@ -185,7 +185,7 @@ async def test_where_nothing_was_learned_it_says_so() -> None:
     result = await mcp_server(ChromaMemory()).call_tool("premortem", {"domain": "security"})
 
     assert isinstance(result, CallToolResult)
-    assert told(result) == "Nothing was learned about that yet."
+    assert told(result) == "Nothing found."
 
 
 def test_one_tenant_does_not_see_anothers(agent: Conversation) -> None:
@@ -211,7 +211,7 @@ def test_a_memory_that_looks_like_instructions_is_made_harmless(agent: Conversat
         ("remember", {"text": "x", "importance": 7}, ("importance", "less than or equal to 1")),
         ("search", {"query": "x", "among": "rumours"}, ("rumours", "'memories'", "'commits'")),
         ("assemble_context", {"query": "x", "context_types": ["rumours"]}, ("rumours", "'memories'")),
-        ("assemble_context", {"query": " "}, ("query must be a text that is not empty",)),
+        ("assemble_context", {"query": " "}, ("query must be a non-empty text",)),
         ("assemble_context", {"query": "x", "context_types": []}, ("names among ['memories'",)),
         ("start_experience", {"domain": "testing"}, ("strategy", "goal", "required")),
         ("resolve_experience", {"experience_id": "nothing", "outcome": "confirmed"}, ("no experience 'nothing'",)),
@@ -260,7 +260,7 @@ def test_nothing_but_the_protocol_stands_on_standard_output(tmp_path: Path) -> N
     assert [answer["id"] for answer in answers] == [1, 2]
     assert rest == ""
     assert answers[1]["result"]["isError"]
-    assert "nothing could be looked up: Common Failures: StoreError" in answers[1]["result"]["content"][0]["text"]
+    assert "the search failed: Common Failures: StoreError" in answers[1]["result"]["content"][0]["text"]
     assert "source.failed" in logged
     assert server.returncode == 0
 
@@ -275,4 +275,4 @@ def test_without_the_extra_it_says_how_to_install_it() -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     needed = "pip install '.[mcp]' in a clone of langgraph-scrum-master"
-    assert done.stderr == f"scrum-master: the server needs the extra 'mcp': {needed}\n"
+    assert done.stderr == f"scrum-master: the MCP server needs the extra 'mcp': {needed}\n"

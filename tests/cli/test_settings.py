@@ -13,7 +13,7 @@ from langgraph_scrum_master import ConfigError, InjectionConfig
 from langgraph_scrum_master._internal.settings import anything, setting, settings_of
 from langgraph_scrum_master.briefing.settings import global_store
 from langgraph_scrum_master.cli.app import Commands, app
-from langgraph_scrum_master.cli.settings import DECLARED, Given, defaults, settings, warn_of_strangers
+from langgraph_scrum_master.cli.settings import DECLARED, SettingValue, defaults, settings, warn_about_unknown_variables
 
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
@@ -60,11 +60,11 @@ def test_a_new_setting_is_a_key_of_the_file_and_a_known_variable(
     file.write_text('transcripts = "talks"', encoding="utf-8")
     variables = {"SCRUM_MASTER_TRANSCRIPTS": "elsewhere"}
 
-    warn_of_strangers(variables)
+    warn_about_unknown_variables(variables)
 
     assert capsys.readouterr().err == ""
-    assert settings(file, {}) == {"transcripts": Given(str(project / "talks"), str(file))}
-    assert settings(file, variables) == {"transcripts": Given("elsewhere", "SCRUM_MASTER_TRANSCRIPTS")}
+    assert settings(file, {}) == {"transcripts": SettingValue(str(project / "talks"), str(file))}
+    assert settings(file, variables) == {"transcripts": SettingValue("elsewhere", "SCRUM_MASTER_TRANSCRIPTS")}
 
 
 def test_the_nearest_file_is_read_and_paths_are_told_from_its_folder_on(project: Path) -> None:
@@ -108,7 +108,10 @@ def test_settings_are_the_defaults_of_options_and_flags_win(project: Path) -> No
 
 
 def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
-    given = {"deadline": Given("0.1", "SCRUM_MASTER_DEADLINE"), "namespace": Given("shop", "SCRUM_MASTER_NAMESPACE")}
+    given = {
+        "deadline": SettingValue("0.1", "SCRUM_MASTER_DEADLINE"),
+        "namespace": SettingValue("shop", "SCRUM_MASTER_NAMESPACE"),
+    }
 
     assert defaults(Commands()["hook"], given)["user-prompt-submit"] == {"namespace": "shop"}
 
@@ -116,8 +119,8 @@ def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("budgets = 1", "sets ['budgets']: settings are"),
-        ("memroy_path = 'x'", "sets ['memroy_path']: did you mean memory_path? Settings are"),
+        ("budgets = 1", "has unknown settings ['budgets']: settings are"),
+        ("memroy_path = 'x'", "has unknown settings ['memroy_path']: did you mean memory_path? Settings are"),
         ("max_context_items = 'many'", "max_context_items must be a whole number, 1 or more, got 'many'"),
         ("max_context_items = ", "is not TOML"),
     ],
@@ -186,7 +189,7 @@ def test_a_file_that_is_not_there_is_told(project: Path) -> None:
     ("name", "told"),
     [
         ("SCRUM_MASTER_MEMROY_PATH", "did you mean SCRUM_MASTER_MEMORY_PATH?"),
-        ("SCRUM_MASTER_BUDGETS_OF_ALL", "`scrum-master config show` shows all that there are"),
+        ("SCRUM_MASTER_BUDGETS_OF_ALL", "`scrum-master config show` lists all settings"),
     ],
 )
 def test_a_variable_that_is_no_setting_is_told_and_ignored(
@@ -198,7 +201,7 @@ def test_a_variable_that_is_no_setting_is_told_and_ignored(
 
     done = scrum_master("config", "show", "--json")
 
-    assert done.stderr == f"scrum-master: {name} is no setting, and is ignored: {told}\n"
+    assert done.stderr == f"scrum-master: {name} is not a setting and is ignored: {told}\n"
     assert json.loads(done.stdout)["memory_path"]["value"] == str(project / "memory")
 
 

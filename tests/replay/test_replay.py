@@ -34,7 +34,7 @@ from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
 from langgraph_scrum_master.replay.databases import open_database
-from langgraph_scrum_master.replay.deltas import joined
+from langgraph_scrum_master.replay.deltas import join_writes
 from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.team.observe import observe
 from langgraph_scrum_master.team.record.files import snapshots_in, write_snapshots
@@ -271,7 +271,7 @@ def test_only_the_named_settings_change() -> None:
 
 
 def test_a_setting_that_is_none_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"there are no settings \['min_relevance'\], they must be among"):
+    with pytest.raises(ConfigError, match=r"unknown settings \['min_relevance'\]: settings are"):
         replay([a_snapshot()], config={"min_relevance": 0.5})
 
 
@@ -301,7 +301,7 @@ def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:
     done = run("replay", str(_chat(tmp_path, [("dev", ASKS)])), "--check")
 
     assert isinstance(done.exception, DecodeError)
-    assert "that --check could compare with: give --against" in str(done.exception)
+    assert "has no recorded results for --check to compare with: pass --against" in str(done.exception)
     assert done.stdout == ""
 
 
@@ -325,7 +325,7 @@ def test_a_source_that_was_there_then_and_is_not_now_is_named(tmp_path: Path) ->
     ScrumMaster(snapshots=tmp_path, sources=[Given(a_context(), name="runbook")]).evaluate(a_state(("dev", QUESTION)))
 
     assert replay(tmp_path).steps[0].unasked == ("runbook",)
-    assert "Asked then and not there now: runbook." in run("replay", str(tmp_path)).stdout
+    assert "Sources of the recorded run that are missing now: runbook." in run("replay", str(tmp_path)).stdout
 
 
 def test_a_page_shows_the_steps_and_loads_nothing(tmp_path: Path) -> None:
@@ -483,7 +483,7 @@ def test_threads_are_listed_where_none_is_named(database: Path) -> None:
     for command in (["replay"], ["replay", "--check"], ["replay", "--format", "html"], ["inspect"], ["snapshot"]):
         done = run(*command, str(database))
         assert (done.exit_code, done.stdout) == (2, "")
-        assert "Say which with --thread." in done.stderr
+        assert "Choose one with --thread." in done.stderr
     listed = run("replay", str(database), "--json")
     assert listed.exit_code == 2
     assert [row["thread"] for row in json.loads(listed.stdout)] == ["two", "one"]
@@ -504,7 +504,7 @@ def test_the_projects_settings_and_memory_stay_out_unless_they_are_named(
     hinted = run(*command, source)
 
     assert plain.stderr == ""
-    told = f"no memory was asked, though there is one: --memory {memory_folder} reads it"
+    told = f"no memory was searched, although there is one: add --memory {memory_folder}"
     assert hinted.stderr == f"scrum-master: {told}\n"
     assert (page.read_text() if page.exists() else hinted.stdout) == before
     assert told not in run(*command, source, "--memory", str(memory_folder)).stderr
@@ -603,16 +603,16 @@ def test_messages_that_are_kept_in_deltas_are_joined_as_the_graph_joins_them(
     assert spoken(found) == spoken(live)
     assert found.problems == ()
     assert found.notes == (
-        "thread 't' keeps ['decisions'] in deltas, which only its graph can join and which are mostly missing here: "
-        "replay(graph.get_state_history(config)) has them.",
+        "thread 't' stores ['decisions'] as deltas, which only its graph can join. Most of them are missing here: "
+        "use replay(graph.get_state_history(config)).",
     )
 
 
 def test_all_messages_can_be_removed_and_what_has_no_id_is_added() -> None:
     gone = {"type": "remove", "id": "__remove_all__"}
 
-    assert joined([says("a", "1")], [gone, says("b", "2"), [("user", "3")]]) == [says("b", "2"), ("user", "3")]
-    assert joined(None, [["x"], {"__overwrite__": None}]) == []
+    assert join_writes([says("a", "1")], [gone, says("b", "2"), [("user", "3")]]) == [says("b", "2"), ("user", "3")]
+    assert join_writes(None, [["x"], {"__overwrite__": None}]) == []
 
 
 def a_team(agent: str, **options: Any) -> Any:
@@ -680,7 +680,7 @@ def test_the_steps_of_a_subgraph_are_replayed_each_call_for_itself(with_subgraph
             NotFoundError,
             r"no subgraph 'crews' in thread 't' of 'c\.db': its subgraphs are \['crew', 'ops'\]",
         ),
-        ("x.json", "crew", DecodeError, "only a database of checkpoints has subgraphs, got 'crew'"),
+        ("x.json", "crew", DecodeError, "only a checkpoint database has subgraphs, got 'crew'"),
     ],
 )
 def test_a_subgraph_that_is_not_there_is_told(
@@ -709,7 +709,7 @@ def test_of_files_only_the_named_thread_is_replayed(tmp_path: Path) -> None:
     assert [(step["thread"], step["step"]) for step in found["steps"]] == [("b", 1), ("b", 3)]
     with pytest.raises(NotFoundError, match=r"there is no thread 'c' in .*: its threads are \['a', 'b'\]"):
         replay(tmp_path, thread="c")
-    with pytest.raises(NotFoundError, match=r"there is no thread 'c' in .*: its steps name none"):
+    with pytest.raises(NotFoundError, match=r"there is no thread 'c' in .*: its steps have no thread"):
         replay([a_snapshot()], thread="c")
 
 
@@ -717,7 +717,7 @@ def test_states_are_taken_as_they_are_and_anything_else_is_told() -> None:
     found = replay([STUCK, 7])
 
     assert [step.outcome for step in found.steps] == ["injected"]
-    assert [problem.error for problem in found.problems] == ["a snapshot or a state must be given, got 7"]
+    assert [problem.error for problem in found.problems] == ["expected a snapshot or a state, got 7"]
 
 
 @pytest.mark.parametrize(
@@ -740,7 +740,7 @@ def test_a_package_that_is_missing_is_named(
     ("prepare", "told"),
     [
         (lambda path: path.mkdir(), "there are no snapshots in "),
-        (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 200), "is no database of checkpoints"),
+        (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 200), "is not a checkpoint database"),
         (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "no such table"),
     ],
 )
@@ -757,7 +757,7 @@ def test_a_source_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def test_a_thread_that_is_not_there_is_told(database: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"there is no thread 'three' in 'c\.db': without --thread all are listed"):
+    with pytest.raises(NotFoundError, match=r"there is no thread 'three' in 'c\.db': omit --thread to list all"):
         replay(database, thread="three")
 
 

@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from langgraph_scrum_master.cli.examples import below
-from langgraph_scrum_master.cli.fast_path import quickly
-from langgraph_scrum_master.cli.settings import defaults, settings, warn_of_strangers
+from langgraph_scrum_master.cli.examples import examples_for
+from langgraph_scrum_master.cli.fast_path import run_fast_path
+from langgraph_scrum_master.cli.settings import defaults, settings, warn_about_unknown_variables
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
 COMMANDS = {
@@ -42,32 +42,32 @@ COMMANDS = {
     "config": "config",
     "version": "version",
 }
-"""The file of each command: a function or a group of its name."""
+"""The module of each command. It defines a function or a Typer app of the command's name."""
 
 PLUG_INS = "langgraph_scrum_master.commands"
 """The entry-point group of other packages' commands: a function is a command, a Typer app a group of commands."""
 
-PURE = ("replay", "report", "inspect")
-"""Those that give the same for the same source: only a memory that is named is read."""
+REPRODUCIBLE = ("replay", "report", "inspect")
+"""Commands whose output depends only on the source: the project's memory is not their default."""
 
 
 class Commands(Mapping[str, Any]):
-    """The commands, each loaded when it is asked for: one that must be quick does not wait for what others need.
+    """The commands, each imported on first use, so that fast commands do not pay for the imports of others.
 
-    Other packages are looked at only for a name that is not ours, and for a list of all commands.
+    Entry points are read only for names that are not built in, and to list all commands.
     """
 
     def __getitem__(self, name: str) -> Any:
         if name not in COMMANDS:
-            return _loaded(_plug_ins()[name])
+            return _load(_plug_ins()[name])
         made = getattr(import_module(f"langgraph_scrum_master.cli.{COMMANDS[name]}"), name)
-        return _helpful(_command(made, name), name)
+        return _with_help(_command(made, name), name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*COMMANDS, *_sound_plug_ins()))
+        return iter((*COMMANDS, *_loadable_plug_ins()))
 
     def __len__(self) -> int:
-        return len((*COMMANDS, *_sound_plug_ins()))
+        return len((*COMMANDS, *_loadable_plug_ins()))
 
 
 def _command(made: Any, name: str) -> Any:
@@ -81,44 +81,44 @@ def _command(made: Any, name: str) -> Any:
 
 @cache
 def _plug_ins() -> dict[str, EntryPoint]:
-    """The commands of other packages by name; ours keep their names."""
+    """The commands of other packages by name. Built-in commands take precedence."""
     from importlib.metadata import entry_points
 
     return {each.name: each for each in entry_points(group=PLUG_INS) if each.name not in COMMANDS}
 
 
 @cache
-def _sound_plug_ins() -> tuple[str, ...]:
-    """The names of those that can be loaded; each other one is reported on standard error."""
-    sound = []
+def _loadable_plug_ins() -> tuple[str, ...]:
+    """The names of the plug-ins that load. The others are reported on standard error."""
+    names = []
     for name, each in _plug_ins().items():
         try:
-            _loaded(each)
-            sound.append(name)
+            _load(each)
+            names.append(name)
         except ConfigError as error:
             typer.echo(f"scrum-master: {error}", err=True)
-    return tuple(sound)
+    return tuple(names)
 
 
 @cache
-def _loaded(plug_in: EntryPoint) -> Any:
+def _load(plug_in: EntryPoint) -> Any:
     try:
         made = plug_in.load()
         if not callable(made):
             raise TypeError(f"expected a function or a Typer app, got {made!r}")
         return _command(made, plug_in.name)
-    # Another package's import may raise anything, also an exit.
+    # Importing another package may raise anything, even SystemExit.
     except (Exception, SystemExit) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise ConfigError(f"the command {plug_in.name!r} ({plug_in.value}) cannot be loaded: {why}") from error
 
 
-def _helpful(command: Any, path: str) -> Any:
-    """The command, and those below it, with calls to copy, and with help that fills the line as typer does not."""
+def _with_help(command: Any, path: str) -> Any:
+    """Add examples to the help of a command and its sub-commands, and join wrapped lines, which typer does not."""
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
-    command.epilog = below(path)
+    command.epilog = examples_for(path)
     for name, each in getattr(command, "commands", {}).items():
-        _helpful(each, f"{path} {name}")
+        _with_help(each, f"{path} {name}")
     return command
 
 
@@ -132,13 +132,13 @@ app = typer.Typer(
     name="scrum-master",
     cls=_Group,
     no_args_is_help=True,
-    epilog=below(""),
+    epilog=examples_for(""),
     pretty_exceptions_enable=False,
 )
 
 
-def _tell_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from langgraph_scrum_master.cli.version import version
 
         version()
@@ -146,35 +146,35 @@ def _tell_version(wanted: bool) -> None:
 
 
 @app.callback()
-def configured(
+def callback(
     context: typer.Context,
     config: Annotated[
         Path | None,
-        typer.Option(envvar="SCRUM_MASTER_CONFIG", help="The settings; else the nearest scrum-master.toml."),
+        typer.Option(envvar="SCRUM_MASTER_CONFIG", help="Settings file. Default: the nearest scrum-master.toml."),
     ] = None,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the installed version.")
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the installed version.")
     ] = False,
 ) -> None:
-    """The scrum master of a team of LangGraph agents: notices who lacks context, finds it, and says why."""
-    warn_of_strangers()
+    """The scrum master for a team of LangGraph agents: detects who lacks context, finds it, and explains why."""
+    warn_about_unknown_variables()
     context.obj = settings(config)
     if name := context.invoked_subcommand:
-        out = ("memory_path",) if name in PURE else ()
-        given = {each: value for each, value in context.obj.items() if each not in out}
+        excluded = ("memory_path",) if name in REPRODUCIBLE else ()
+        given = {each: value for each, value in context.obj.items() if each not in excluded}
         context.default_map = {name: defaults(Commands()[name], given)}
 
 
 def main() -> None:
-    """Run the command; what goes wrong in a way we know is told in one line, with exit code 2."""
+    """Run the command line. Known errors are printed as one line, with exit code 2."""
     try:
-        if not quickly(sys.argv[1:]):
+        if not run_fast_path(sys.argv[1:]):
             app()
     except SystemExit as end:
         raise SystemExit(1 if end.code == 2 and _is_hook() else end.code) from None
     except ScrumMasterError as error:
         _give_up(str(error))
-    # The disk is full, or a file is somebody else's.
+    # For example a full disk, or missing permissions.
     except OSError as error:
         _give_up(f"{error.strerror or type(error).__name__}: {error.filename!r}" if error.filename else str(error))
 
@@ -185,5 +185,5 @@ def _give_up(why: str) -> NoReturn:
 
 
 def _is_hook() -> bool:
-    """Whether a coding agent calls: it takes a hook's exit code 2 as an order to stop, which a mistake is not."""
+    """Whether a coding agent runs a hook: it would treat exit code 2 as an order to stop."""
     return "hook" in sys.argv[1:4]

@@ -14,38 +14,39 @@ from langgraph_scrum_master.briefing.session import BANK, Briefing, SessionBrief
 from langgraph_scrum_master.cli.settings import variables
 from langgraph_scrum_master.errors import ConfigError
 
-Root = Annotated[str, typer.Option(metavar="FOLDER", help="The project.")]
+Root = Annotated[str, typer.Option(metavar="FOLDER", help="The project folder.")]
 Store = Annotated[
-    str | None, typer.Option(metavar="FOLDER", help="The lessons of all projects. [~/.scrum-master/knowledge-bank]")
+    str | None,
+    typer.Option(metavar="FOLDER", help="Folder of lessons shared by all projects. [~/.scrum-master/knowledge-bank]"),
 ]
 
 
 def brief(
     project_root: Root = ".",
-    limit: Annotated[str | None, typer.Option(metavar="N", help="Lessons at most. [20]")] = None,
+    limit: Annotated[str | None, typer.Option(metavar="N", help="Maximum number of lessons. [20]")] = None,
     global_store: Store = None,
     relevance_weight: Annotated[
-        str | None, typer.Option(metavar="WEIGHT", help="From 0, by prominence alone, to 1, by relevance alone. [0.6]")
+        str | None, typer.Option(metavar="WEIGHT", help="0 ranks by prominence only, 1 by relevance only. [0.6]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the lessons that serve a session in this project, as Markdown.
+    """Print the lessons for a session in this project, as Markdown.
 
-    What cannot be read, and settings that cannot work, are told on standard error; the rest goes on, with exit code 0.
+    Unreadable files and invalid settings are reported on standard error. The exit code is 0 all the same.
     """
-    briefing = briefing_in(project_root, global_store, limit, relevance_weight)
+    briefing = briefing_for(project_root, global_store, limit, relevance_weight)
     if as_json:
-        # Quicker than its `to_dict`, and the same.
+        # Same as `to_dict`, but faster.
         typer.echo(json.dumps(asdict(briefing), indent=2))
     elif briefing.text:
-        # As bytes: the terminal's encoding may lack a character.
+        # As bytes, because the terminal's encoding may lack a character.
         typer.echo(briefing.text.encode())
     elif not briefing.warnings:
-        _warn(f"no lessons to tell: there are none in {str(Path(project_root, BANK))!r}, or briefings are switched off")
+        _warn(f"no lessons: {str(Path(project_root, BANK))!r} has none, or briefings are switched off")
 
 
-def briefing_in(root: str, store: str | None = None, limit: str | None = None, weight: str | None = None) -> Briefing:
-    """The briefing of a project by its settings; what is wrong with them, or with its files, is told."""
+def briefing_for(root: str, store: str | None = None, limit: str | None = None, weight: str | None = None) -> Briefing:
+    """The briefing of a project. Problems with its settings or files are reported on standard error."""
     try:
         environ = variables(Path(root))
     except ConfigError as error:

@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.text import Text
 
 from langgraph_scrum_master.briefing.settings import strict_setting
-from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, DECLARED, Given, Settings, scrum_master
-from langgraph_scrum_master.cli.tables import folding
+from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, DECLARED, Settings, SettingValue, scrum_master
+from langgraph_scrum_master.cli.tables import folding_table
 
-config = typer.Typer(no_args_is_help=True, help="Look at the settings.")
+config = typer.Typer(no_args_is_help=True, help="Show the settings.")
 
 
 @config.command()
 def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Show the value of every setting and where it came from. An invalid value is an error, with exit code 2."""
+    """Show the value of every setting and where it comes from. An invalid value ends with exit code 2."""
     rows = _rows(context.obj)
     if as_json:
         typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
         return
-    table = folding("setting", "value", "from")
+    table = folding_table("setting", "value", "from")
     for name, value, origin in rows:
         where = os.path.relpath(origin) if os.path.isfile(origin) else origin
         table.add_row(name, Text(json.dumps(value)), Text(where, style="dim" if origin == "default" else ""))
@@ -37,8 +37,8 @@ def _rows(given: Settings) -> list[tuple[str, object, str]]:
     return [(name, value, given[name].origin if name in given else "default") for name, value in values.items()]
 
 
-def _value(name: str, given: Given | None) -> object:
-    """The value of a setting that is no field of `InjectionConfig`."""
+def _value(name: str, given: SettingValue | None) -> object:
+    """The value of a setting that is not a field of `InjectionConfig`."""
     if given is None:
         return DECLARED[name].default
     if name not in BRIEFING_SETTINGS:

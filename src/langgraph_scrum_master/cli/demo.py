@@ -1,4 +1,4 @@
-"""The delivery team's example graph, found and played."""
+"""Loads and runs the example graph of the delivery team."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.team.history import CONTEXT_KEY
 
 FROZEN = 1772452800.0
-"""The demo's clock stands still, so that it shows the same each time."""
+"""The demo's clock is fixed, so that its output is the same every time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(Plain):
-    """One node's turn: who, and what it said or did."""
+    """One turn of a node: who, and what it said or did."""
 
     who: str
     said: str
@@ -58,21 +58,21 @@ def play(team: ModuleType, master: Any) -> Playback:
         for update in graph.stream(
             {"messages": [("user", team.TASK)]}, {"recursion_limit": team.STEP_LIMIT}, stream_mode="updates"
         ):
-            (who, wrote), *_ = update.items()
-            wrote = wrote or {}
-            steps.append(Step(who=who, said=_told(wrote)))
-            result = wrote.get("injection_result", result)
-            text = (wrote.get(CONTEXT_KEY) or {}).get("text", text)
-            passed = wrote.get("gate_passed", passed)
+            (who, written), *_ = update.items()
+            written = written or {}
+            steps.append(Step(who=who, said=_summary(written)))
+            result = written.get("injection_result", result)
+            text = (written.get(CONTEXT_KEY) or {}).get("text", text)
+            passed = written.get("gate_passed", passed)
         ending = steps[-1].said
     except RecursionError:
-        ending = f"Stopped at the step limit of {team.STEP_LIMIT}: the developer never got its answer."
+        ending = f"Stopped at the step limit of {team.STEP_LIMIT}: the developer never got an answer."
     return Playback(steps=tuple(steps), ending=ending, passed=passed, result=result, text=text)
 
 
-def _told(wrote: dict[str, Any]) -> str:
-    if "messages" in wrote:
-        return str(wrote["messages"][-1].text)
-    if "sm_output" in wrote:
-        return str(wrote["sm_output"].processing_notes)
-    return "the context was read: cleared" if wrote else "nothing to do"
+def _summary(written: dict[str, Any]) -> str:
+    if "messages" in written:
+        return str(written["messages"][-1].text)
+    if "sm_output" in written:
+        return str(written["sm_output"].processing_notes)
+    return "the context was read: cleared" if written else "nothing to do"

@@ -16,15 +16,17 @@ def detect(
     context: typer.Context,
     state: Annotated[
         Path,
-        typer.Argument(metavar="STATE.json", help="A graph's state, a snapshot or messages as JSON; - reads stdin."),
+        typer.Argument(
+            metavar="STATE.json", help="A graph state, a snapshot or messages, as JSON. Use - for standard input."
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the gaps as a JSON array.")] = False,
 ) -> None:
-    """Say which agents lack context in a saved state, and what shows it.
+    """Show which agents lack context in a saved state, with the evidence.
 
-    The state is what a graph holds: `messages` as LangChain or OpenAI writes them, and any of the keys that the scrum
-    master reads. A snapshot and the messages of other frameworks are read as by `scrum-master replay`. What
-    `scrum-master config show` shows holds here too.
+    The state is a graph's state: `messages` in LangChain or OpenAI format, and any other keys that the scrum master
+    reads. Snapshots and messages of other frameworks are accepted as in `scrum-master replay`. The settings that
+    `scrum-master config show` prints apply.
     """
     from langgraph_scrum_master.cli.show import gap_panel
     from langgraph_scrum_master.team.record.files import state_in

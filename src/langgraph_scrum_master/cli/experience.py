@@ -5,46 +5,51 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, opened
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, memory_at
+from langgraph_scrum_master.learning.records import OutcomeStatus, RootCauseCategory, Strategy
 from langgraph_scrum_master.text.domains import DOMAINS
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.learning.records import Experience
     from langgraph_scrum_master.learning.searcher import Searcher
 
-experience = typer.Typer(no_args_is_help=True, help="Record what was tried, what came of it, and what it taught.")
+experience = typer.Typer(no_args_is_help=True, help="Record what you tried, the outcome, and the lesson.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="As `start` printed it.")]
-Hypothesis = Annotated[str, typer.Option(help="What is taken to be true.")]
-Action = Annotated[str, typer.Option(help="What is done to find out.")]
-Prediction = Annotated[str, typer.Option(help="What is to be seen if the hypothesis holds.")]
+_STRATEGIES = ", ".join(get_args(Strategy))
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="The id that `start` printed.")]
+Hypothesis = Annotated[str, typer.Option(help="What you assume to be true.")]
+Action = Annotated[str, typer.Option(help="What you do to test it.")]
+Prediction = Annotated[str, typer.Option(help="What you expect to see if the hypothesis holds.")]
 
 
 @experience.command()
 def start(
     folder: Folder,
     domain: Annotated[str, typer.Option(help=f"One of {', '.join(DOMAINS)}.")],
-    strategy: Annotated[str, typer.Option(help="Such as read-the-error.")],
-    goal: Annotated[str, typer.Option(help="What is to be reached.")],
+    strategy: Annotated[str, typer.Option(help=f"One of {_STRATEGIES}.")],
+    goal: Annotated[str, typer.Option(help="What you want to achieve.")],
     hypothesis: Hypothesis = "",
     action: Action = "",
     prediction: Prediction = "",
-    tier: Annotated[str, typer.Option(help="gold if a tool records it, silver by hand, bronze if unsure.")] = "silver",
+    tier: Annotated[
+        str, typer.Option(help="gold if recorded by a tool, silver by hand, bronze if unsure, or abandoned.")
+    ] = "silver",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Begin one; prints its id."""
+    """Start an experience and print its id."""
     from langgraph_scrum_master.learning.records import Experience
 
-    begun = Experience(
+    started = Experience(
         domain=domain,
         strategy=strategy,
         goal=goal,
@@ -53,15 +58,15 @@ def start(
         prediction=prediction,
         confidence_tier=tier,
     )
-    asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(begun))
-    typer.echo(json.dumps(begun.to_dict(), indent=2) if as_json else begun.id)
+    asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(started))
+    typer.echo(json.dumps(started.to_dict(), indent=2) if as_json else started.id)
 
 
 @experience.command()
 def update(
     folder: Folder,
     identity: Id,
-    strategy: Annotated[str, typer.Option(help="How it is gone about now.")] = "",
+    strategy: Annotated[str, typer.Option(help=f"The new strategy: one of {_STRATEGIES}.")] = "",
     hypothesis: Hypothesis = "",
     action: Action = "",
     prediction: Prediction = "",
@@ -69,32 +74,32 @@ def update(
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Try again with something else: what is given replaces what was, which stays in its history."""
+    """Record another attempt. Given values replace the current ones, which move to the history."""
 
-    def next_one(known: Experience) -> Experience:
+    def next_attempt(known: Experience) -> Experience:
         return known.tried_again(strategy=strategy, hypothesis=hypothesis, action=action, prediction=prediction)
 
-    _change(_searcher(folder, namespace, embedder), identity, next_one, as_json)
+    _change(_searcher(folder, namespace, embedder), identity, next_attempt, as_json)
 
 
 @experience.command()
 def resolve(
     folder: Folder,
     identity: Id,
-    outcome: Annotated[str, typer.Option(help="confirmed, falsified or abandoned.")],
-    result: Annotated[str, typer.Option(help="What was seen in the end.")] = "",
-    surprise: Annotated[str, typer.Option(help="What nobody would have expected.")] = "",
+    outcome: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(OutcomeStatus))}.")],
+    result: Annotated[str, typer.Option(help="What you observed.")] = "",
+    surprise: Annotated[str, typer.Option(help="What was unexpected.")] = "",
     root_cause: Annotated[str, typer.Option(help="Why the hypothesis was wrong.")] = "",
-    root_cause_category: Annotated[str, typer.Option(help="Such as wrong-assumption.")] = "",
+    root_cause_category: Annotated[str, typer.Option(help=f"One of {', '.join(get_args(RootCauseCategory))}.")] = "",
     what_worked: Annotated[str, typer.Option(help="What helped.")] = "",
-    takeaway: Annotated[str, typer.Option(help="What to do another time.")] = "",
+    takeaway: Annotated[str, typer.Option(help="What to do next time.")] = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Say what came of it."""
+    """Record the outcome of an experience."""
 
-    def ended(known: Experience) -> Experience:
+    def resolved(known: Experience) -> Experience:
         return known.resolved(
             outcome,
             outcome_result=result,
@@ -105,22 +110,22 @@ def resolve(
             takeaway=takeaway,
         )
 
-    _change(_searcher(folder, namespace, embedder), identity, ended, as_json)
+    _change(_searcher(folder, namespace, embedder), identity, resolved, as_json)
 
 
 @experience.command(name="list")
 def list_(
     folder: Folder, namespace: Namespace = "default", embedder: Embedder = "static", as_json: AsJson = False
 ) -> None:
-    """Show all, the newest first."""
-    kept = asyncio.run(_searcher(folder, namespace, embedder).all_experiences())
+    """List all experiences, newest first."""
+    experiences = asyncio.run(_searcher(folder, namespace, embedder).all_experiences())
     if as_json:
-        typer.echo(json.dumps([each.to_dict() for each in kept], indent=2))
+        typer.echo(json.dumps([each.to_dict() for each in experiences], indent=2))
         return
     table = Table(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
-    for each in kept:
+    for each in experiences:
         table.add_row(each.id, each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
-    Console().print(table if kept else "Nothing was recorded yet.")
+    Console().print(table if experiences else "No experiences yet.")
 
 
 def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Experience], as_json: bool) -> None:
@@ -132,4 +137,4 @@ def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Ex
 def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:
     from langgraph_scrum_master.learning.searcher import Searcher
 
-    return Searcher(opened(folder, namespace, embedder, new=new))
+    return Searcher(memory_at(folder, namespace, embedder, new=new))

@@ -1,7 +1,7 @@
-"""`scrum-master hook`: what a coding agent runs at its hooks.
+"""`scrum-master hook`: the commands that a coding agent runs as hooks.
 
-A hook reads the event as JSON on standard input and answers in the form of Claude Code's hooks. It never fails its
-host: whatever goes wrong, or takes too long, it prints nothing, logs to standard error, and ends with exit code 0.
+A hook reads the event as JSON from standard input and responds in the format of Claude Code's hooks. It never breaks
+its host: on an error or a timeout it prints nothing, logs to standard error, and ends with exit code 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import typer
 
 from langgraph_scrum_master._internal.shapes import text_of
 from langgraph_scrum_master.cli.logs import log_to_stderr
-from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace
+from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 
@@ -29,45 +29,50 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.chroma import ChromaMemory
     from langgraph_scrum_master.text.domains import Domain
 
-hook = typer.Typer(no_args_is_help=True, help="Answer a coding agent's hook: its JSON on stdin, context on stdout.")
+hook = typer.Typer(
+    no_args_is_help=True, help="Respond to a coding agent's hook: event as JSON on stdin, context on stdout."
+)
 hook.command()(session_start)
 
 MemoryFolder = Annotated[
-    Path | None, typer.Option("--memory", "-m", metavar="FOLDER", help=f"The memory; else {PLACE} of the project.")
+    Path | None,
+    typer.Option(
+        "--memory", "-m", metavar="FOLDER", help=f"The memory folder. Default: {DEFAULT_MEMORY} in the project."
+    ),
 ]
-Seconds = Annotated[float, typer.Option("--deadline", help="Seconds from start to end; then it is silent.")]
-"""A parameter of another name than its option: the setting `deadline` is about sources, not about a whole process."""
+Seconds = Annotated[float, typer.Option("--deadline", help="Seconds until the hook gives up and prints nothing.")]
+"""The parameter is not named `deadline`, because the setting of that name is for sources, not for a whole process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
-    """What the host told, and where to look."""
+class HookCall:
+    """The host's event, and the memory to search."""
 
     event: Mapping[str, Any]
     folder: Path
     namespace: str
     embedder: str
     seconds: float
-    """That are left."""
+    """Time left."""
 
     @property
     def session(self) -> str:
-        """The host's session."""
+        """The id of the host's session."""
         return text_of(self.event.get("session_id"))
 
     def memory(self) -> ChromaMemory:
-        """The project's memory. One that is not there is not made: a hook leaves nothing where nothing was."""
+        """The project's memory. A missing memory is an error: hooks do not create one."""
         from langgraph_scrum_master.memory.chroma import ChromaMemory
 
         log_to_stderr()
         memory = ChromaMemory(self.folder, namespace=self.namespace, embedder=self.embedder)
         if not memory.begun:
-            raise NotFoundError(f"{memory!r} is not there: fill it, or give its folder with --memory")
+            raise NotFoundError(f"{memory!r} does not exist: fill it, or pass its folder with --memory")
         return memory
 
 
-Answer: TypeAlias = Callable[[Called], Coroutine[Any, Any, str]]
-"""What the agent is to be told at an event; empty if nothing."""
+Responder: TypeAlias = Callable[[HookCall], Coroutine[Any, Any, str]]
+"""Gives the context for an event, or an empty text."""
 
 
 @hook.command()
@@ -77,8 +82,8 @@ def user_prompt_submit(
     embedder: Embedder = "static",
     within: Seconds = 2.0,
 ) -> None:
-    """Give a prompt the memories that serve it."""
-    _answer("UserPromptSubmit", _for_prompt, memory, namespace, embedder, within)
+    """Add relevant memories to a prompt."""
+    _respond("UserPromptSubmit", _for_prompt, memory, namespace, embedder, within)
 
 
 @hook.command()
@@ -88,11 +93,11 @@ def post_tool_failure(
     embedder: Embedder = "static",
     within: Seconds = 2.0,
 ) -> None:
-    """Tell at the first failure of a session what went wrong before in its domain."""
-    _answer("PostToolUseFailure", _for_failure, memory, namespace, embedder, within)
+    """After the first failure of a session, show past failures in the same domain."""
+    _respond("PostToolUseFailure", _for_failure, memory, namespace, embedder, within)
 
 
-async def _for_prompt(called: Called) -> str:
+async def _for_prompt(call: HookCall) -> str:
     from datetime import UTC, datetime
 
     from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
@@ -100,42 +105,42 @@ async def _for_prompt(called: Called) -> str:
     from langgraph_scrum_master.retrieval.frame import enclosed
     from langgraph_scrum_master.text.tokens import estimate_tokens
 
-    prompt = text_of(called.event.get("prompt"))
+    prompt = text_of(call.event.get("prompt"))
     if not prompt.strip():
-        raise DecodeError(f"the event must have a text 'prompt', got {called.event.get('prompt')!r:.80}")
-    close = PROMPT_BUDGET["high_relevance"] - estimate_tokens(enclosed(""))
+        raise DecodeError(f"the event must have a non-empty string 'prompt', got {call.event.get('prompt')!r:.80}")
+    high_relevance = PROMPT_BUDGET["high_relevance"] - estimate_tokens(enclosed(""))
     pipeline = InjectionPipeline(
-        called.memory(),
-        budget=TokenBudget(**{**PROMPT_BUDGET, "high_relevance": close}),
-        # So that there is time left to tell what was found if something is late.
-        deadline=called.seconds / 2,
+        call.memory(),
+        budget=TokenBudget(**{**PROMPT_BUDGET, "high_relevance": high_relevance}),
+        # Leaves time to return the results when a source is late.
+        deadline=call.seconds / 2,
         zone=datetime.now().astimezone().tzinfo or UTC,
     )
-    result = await pipeline.ainject_context(prompt, called.session)
+    result = await pipeline.ainject_context(prompt, call.session)
     return enclosed(result.text) if result.injected else ""
 
 
-async def _for_failure(called: Called) -> str:
-    from langgraph_scrum_master.cli.failure import failed_in
+async def _for_failure(call: HookCall) -> str:
+    from langgraph_scrum_master.cli.failure import failure_domain
 
-    domain = failed_in(called.event)
-    # As after most tool calls: nothing more is loaded.
-    return await _warning(called, domain) if domain else ""
+    domain = failure_domain(call.event)
+    # Most tool calls end here, before anything else is imported.
+    return await _warning(call, domain) if domain else ""
 
 
-async def _warning(called: Called, domain: Domain) -> str:
-    from langgraph_scrum_master.cli.warned_sessions import Told
+async def _warning(call: HookCall, domain: Domain) -> str:
+    from langgraph_scrum_master.cli.warned_sessions import WarnedSessions
     from langgraph_scrum_master.learning.records import experiences_on
     from langgraph_scrum_master.retrieval.frame import enclosed
 
-    memory = called.memory()
+    memory = call.memory()
     if not memory.beside(experiences_on("full")).begun:
         return ""
-    told = Told(called.folder, called.namespace)
-    if told.knows(called.session):
+    warned = WarnedSessions(call.folder, call.namespace)
+    if call.session in warned:
         return ""
-    text = await _premortem(memory, domain, called.seconds)
-    return enclosed(text) if text and told.first(called.session) else ""
+    text = await _premortem(memory, domain, call.seconds)
+    return enclosed(text) if text and warned.add(call.session) else ""
 
 
 async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> str:
@@ -144,28 +149,30 @@ async def _premortem(memory: ChromaMemory, domain: Domain, seconds: float) -> st
     from langgraph_scrum_master.learning.searcher import Searcher
     from langgraph_scrum_master.retrieval.retrieve import open_memory
 
-    # Asked all at once, each shelf would load the embedder.
+    # Searched concurrently, each shelf would load the embedder.
     await open_memory(memory.beside(experiences_on("full")), seconds)
-    found = await ContextAssembler(Searcher(memory), deadline=seconds / 2).get_premortem_context(domain)
-    # Principles alone are no warning.
-    return found.markdown if "experience" in found.sources_used else ""
+    premortem = await ContextAssembler(Searcher(memory), deadline=seconds / 2).get_premortem_context(domain)
+    # Principles alone are not a warning.
+    return premortem.markdown if "experience" in premortem.sources_used else ""
 
 
-def _answer(name: str, answer: Answer, memory: Path | None, namespace: str, embedder: str, deadline: float) -> None:
-    """Print what there is to say at the event. Whatever goes wrong is logged, and the host goes on."""
-    # What was computed so far is about what has passed since the process was started.
+def _respond(
+    name: str, responder: Responder, memory: Path | None, namespace: str, embedder: str, deadline: float
+) -> None:
+    """Print the response to the event. Errors are logged and never reach the host."""
+    # CPU time so far approximates the time since the process started.
     seconds = max(0.1, deadline - time.process_time())
-    said: list[str] = []
+    responses: list[str] = []
 
     def work() -> None:
         try:
             event = _event()
-            folder = memory or Path(text_of(event.get("cwd"))) / PLACE
-            called = Called(event=event, folder=folder, namespace=namespace, embedder=embedder, seconds=seconds)
-            if text := asyncio.run(answer(called)):
-                told = {"hookEventName": text_of(event.get("hook_event_name")) or name, "additionalContext": text}
-                said.append(json.dumps({"hookSpecificOutput": told}))
-        # Anything may be wrong with a memory, and nothing of that is the host's concern.
+            folder = memory or Path(text_of(event.get("cwd"))) / DEFAULT_MEMORY
+            call = HookCall(event=event, folder=folder, namespace=namespace, embedder=embedder, seconds=seconds)
+            if text := asyncio.run(responder(call)):
+                output = {"hookEventName": text_of(event.get("hook_event_name")) or name, "additionalContext": text}
+                responses.append(json.dumps({"hookSpecificOutput": output}))
+        # No failure of the memory may reach the host.
         except Exception as error:
             _log("hook.failed", hook=name, error=f"{type(error).__name__}: {error}")
 
@@ -174,9 +181,9 @@ def _answer(name: str, answer: Answer, memory: Path | None, namespace: str, embe
     thread.join(seconds)
     if thread.is_alive():
         _log("hook.timed_out", hook=name, deadline=deadline)
-        # The thread may hang where no interpreter can end in an orderly way.
+        # The thread may hang where the interpreter cannot shut down normally.
         os._exit(0)
-    for line in said:
+    for line in responses:
         typer.echo(line)
 
 

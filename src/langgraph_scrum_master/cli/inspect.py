@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from langgraph_scrum_master.cli.memory import AsJson, Embedder, Namespace, counting
+from langgraph_scrum_master.cli.memory import AsJson, Embedder, Namespace, progress_bar
 from langgraph_scrum_master.cli.replay import (
     Config,
     Source,
     Subgraph,
     Thread,
+    config_option,
+    display_name,
+    empty_source_error,
     list_threads,
-    logs_aside,
-    named_before,
-    nothing_to,
-    settings_to_try,
-    shown_name,
-    tell_of_memory,
-    tell_what_is_missing,
+    load_settings,
+    logging_to_stderr,
+    print_problems,
+    warn_about_unread_memory,
 )
 from langgraph_scrum_master.cli.writing import writing
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
@@ -41,48 +41,55 @@ def inspect(
     thread: Thread = None,
     subgraph: Subgraph = None,
     config: Config = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path("inspector.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path("inspector.html"),
     serve: Annotated[
-        bool, typer.Option("--serve", help="Serve it on loopback instead, renewed as the source grows.")
+        bool, typer.Option("--serve", help="Serve the page on 127.0.0.1 instead, and refresh it as the source grows.")
     ] = False,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="For --serve; a free one if it is 0 or left out.")
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port for --serve. Default: a free port.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    memory: Annotated[
+        Path | None, typer.Option(help="A memory folder to search. It is copied, not written to.")
     ] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Show a run as a page: turns by agent, gaps, cycles, and for each injection why it was what it was.
+    """Write a run as an HTML page: turns by agent, gaps, cycles, and the reasons for each injection.
 
-    The page is one file that loads nothing from elsewhere. Nothing is written to the source, nor to a memory. Settings
-    of the project stay out of it unless --config names them, and its memory unless --memory does.
+    The page is one self-contained file. The source and the memory are only read. The project's settings apply only if
+    --config names them, and its memory is searched only if --memory names it.
     """
-    from langgraph_scrum_master.replay import borrowed, replay
+    from langgraph_scrum_master.replay import memory_copy, replay
     from langgraph_scrum_master.replay.databases import is_database
 
     if port is not None and not serve:
-        raise ConfigError(f"--port {port} is for --serve: add it, or leave the port out")
+        raise ConfigError(f"--port {port} needs --serve: add --serve, or remove --port")
     if thread is None and is_database(source):
         list_threads(source, as_json)
-    chosen = settings_to_try(config or named_before(context))
-    lent: AbstractContextManager[Any] = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
-    with logs_aside(), lent as opened:
+    overrides = load_settings(config or config_option(context))
+    source_memory: AbstractContextManager[Any] = (
+        memory_copy(memory, namespace, embedder) if memory is not None else nullcontext()
+    )
+    with logging_to_stderr(), source_memory as opened:
 
-        def look() -> Replay:
-            with counting("Replaying", quiet=as_json) as progress:
-                return replay(source, config=chosen, memory=opened, thread=thread, subgraph=subgraph, progress=progress)
+        def load() -> Replay:
+            with progress_bar("Replaying", quiet=as_json) as progress:
+                return replay(
+                    source, config=overrides, memory=opened, thread=thread, subgraph=subgraph, progress=progress
+                )
 
-        title = " ".join(filter(None, (Path(shown_name(source)).name, thread, subgraph)))
+        title = " ".join(filter(None, (Path(display_name(source)).name, thread, subgraph)))
         if serve:
             _serve(
-                renewed(lambda: _data(look(), title, live=True), lambda: _signature(source)), port or 0, show, as_json
+                cached_until_changed(lambda: _data(load(), title, live=True), lambda: _signature(source)),
+                port or 0,
+                show,
+                as_json,
             )
         else:
-            shown = look()
+            shown = load()
             if memory is None:
-                tell_of_memory(shown, context.obj)
+                warn_about_unread_memory(shown, context.obj)
             _write(shown, source, title, output, show, as_json)
 
 
@@ -93,22 +100,24 @@ def _data(shown: Replay, title: str, live: bool = False) -> dict[str, Any]:
 
 
 def _write(shown: Replay, source: str, title: str, output: Path, show: bool, as_json: bool) -> None:
-    tell_what_is_missing(shown)
+    print_problems(shown)
     if not shown.steps:
-        raise nothing_to("inspect", source, told=bool(shown.problems))
+        raise empty_source_error("inspect", source, explained=bool(shown.problems))
     with writing(output):
         output.write_text(_page(_data(shown, title)), encoding="utf-8")
-    told = {"page": str(output), "steps": len(shown.steps), "outcomes": shown.outcomes}
-    typer.echo(json.dumps(told) if as_json else str(output))
+    summary = {"page": str(output), "steps": len(shown.steps), "outcomes": shown.outcomes}
+    typer.echo(json.dumps(summary) if as_json else str(output))
     if show:
         webbrowser.open(output.resolve().as_uri())
 
 
-def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool, as_json: bool) -> None:
+def _serve(load: Callable[[], dict[str, Any]], port: int, show: bool, as_json: bool) -> None:
     try:
-        server = server_for(look, port)
+        server = server_for(load, port)
     except OSError as error:
-        raise ScrumMasterError(f"cannot serve on port {port}: {error.strerror}; --port 0 takes a free one") from error
+        raise ScrumMasterError(
+            f"cannot serve on port {port}: {error.strerror}; use --port 0 for a free port"
+        ) from error
     address = f"http://127.0.0.1:{server.server_port}/"
     typer.echo(json.dumps({"address": address}) if as_json else f"{address} (stop with Ctrl-C)")
     if show:
@@ -120,25 +129,27 @@ def _serve(look: Callable[[], dict[str, Any]], port: int, show: bool, as_json: b
             typer.echo("Stopped.", err=as_json)
 
 
-def renewed(look: Callable[[], dict[str, Any]], signature: Callable[[], object]) -> Callable[[], dict[str, Any]]:
-    """The same look, taken anew only when the signature has changed, or there is none; one at a time."""
+def cached_until_changed(
+    load: Callable[[], dict[str, Any]], signature: Callable[[], object]
+) -> Callable[[], dict[str, Any]]:
+    """Wraps `load` so that it runs again only when the signature changes or is None, and in one thread at a time."""
     lock, last = threading.Lock(), dict[object, dict[str, Any]]()
 
-    def looked() -> dict[str, Any]:
+    def cached() -> dict[str, Any]:
         with lock:
-            # Before the look: what is written meanwhile is seen by the next one.
+            # Taken before loading, so that writes in the meantime are seen by the next call.
             now = signature()
             if now is None or now not in last:
-                seen = look()
+                data = load()
                 last.clear()
-                last[now] = seen
+                last[now] = data
             return last[now]
 
-    return looked
+    return cached
 
 
 def _signature(source: str) -> object:
-    """By what a change of the source is told; none for a database server, which must be asked."""
+    """Changes when the source's files change. None for a database server, which must be queried each time."""
     if "://" in source:
         return None
     path = Path(source)
@@ -148,40 +159,40 @@ def _signature(source: str) -> object:
 
 def _stamp(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return ()
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
-def server_for(look: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPServer:
-    """A server on loopback with the page at `/`, and at `/data` what it shows, looked at anew each time."""
+def server_for(load: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPServer:
+    """A server on 127.0.0.1 with the page at `/` and its data at `/data`, loaded for each request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            # Another site's page must not read it by a name of its own that leads here.
+            # Protects against DNS rebinding by other sites.
             if self.headers.get("Host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost"):
-                self._answer(403, "text/plain", "only for this machine")
+                self._send(403, "text/plain", "this page is served to this machine only")
             elif self.path == "/":
-                self._look("text/html", _page)
+                self._send_data("text/html", _page)
             elif self.path == "/data":
-                self._look("application/json", json.dumps)
+                self._send_data("application/json", json.dumps)
             else:
-                self._answer(404, "text/plain", "there is / and /data")
+                self._send(404, "text/plain", "not found: there are / and /data")
 
-        def _look(self, kind: str, form: Callable[[dict[str, Any]], str]) -> None:
+        def _send_data(self, kind: str, render: Callable[[dict[str, Any]], str]) -> None:
             try:
-                data = look()
-            # Whatever a source that is being written raises: the next look may do.
+                data = load()
+            # A source that is being written may raise anything. The next request may succeed.
             except Exception as error:
-                self._answer(503, "text/plain", str(error))
+                self._send(503, "text/plain", str(error))
                 return
             if self.headers.get("If-None-Match") == data["digest"]:
-                self._answer(304, kind, "")
+                self._send(304, kind, "")
             else:
-                self._answer(200, kind, form(data))
+                self._send(200, kind, render(data))
 
-        def _answer(self, status: int, kind: str, text: str) -> None:
+        def _send(self, status: int, kind: str, text: str) -> None:
             body = text.encode()
             self.send_response(status)
             self.send_header("Content-Type", f"{kind}; charset=utf-8")
@@ -191,7 +202,7 @@ def server_for(look: Callable[[], dict[str, Any]], port: int) -> ThreadingHTTPSe
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: the page asks every other second."""
+            """Log nothing: the page polls every two seconds."""
 
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)
 

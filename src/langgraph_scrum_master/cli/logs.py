@@ -1,4 +1,4 @@
-"""Where commands that others read from their standard output log to."""
+"""Logging for commands whose standard output is read by programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def log_to_stderr() -> None:
-    """Have what is logged stand on standard error, one line an event."""
+    """Log to standard error, one JSON line per event."""
     import structlog
 
     structlog.configure(

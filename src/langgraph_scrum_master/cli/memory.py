@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from langgraph_scrum_master.cli.tables import folding
+from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.model import instant
@@ -25,51 +25,51 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.maintenance import MemoryCheck
     from langgraph_scrum_master.memory.records import Record
 
-memory = typer.Typer(no_args_is_help=True, help="Look after a memory.")
+memory = typer.Typer(no_args_is_help=True, help="Manage a memory.")
 
-PLACE = Path(".scrum-master", "memory")
-"""Where a project's memory is unless told otherwise."""
+DEFAULT_MEMORY = Path(".scrum-master", "memory")
+"""The default memory folder of a project."""
 
 Folder = Annotated[
     str,
     typer.Option(
         "--memory",
         "-m",
-        metavar="PLACE",
-        default_factory=lambda: str(PLACE),
+        metavar="FOLDER|URL",
+        default_factory=lambda: str(DEFAULT_MEMORY),
         show_default=False,
-        help=f"The memory: a folder, or a postgresql:// URL; else {PLACE}.",
+        help=f"The memory: a folder or a postgresql:// URL. Default: {DEFAULT_MEMORY}.",
     ),
 ]
-Namespace = Annotated[str, typer.Option(help="Whose memory.")]
-Embedder = Annotated[str, typer.Option(help="The embedder it was filled with: static, minilm or hash.")]
-Wanted = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")]
+Namespace = Annotated[str, typer.Option(help="The namespace (tenant) of the records.")]
+Embedder = Annotated[str, typer.Option(help="The embedder that the memory was filled with: static, minilm or hash.")]
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="The search query.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
-_STRONGEST = 3
+_MAX_SPACES = 3
 
 
 @memory.command()
 def check(
     folder: Folder,
     rebuild: Annotated[
-        bool, typer.Option("--rebuild", help="Make everything again that is derived from the records.")
+        bool, typer.Option("--rebuild", help="Rebuild everything that is derived from the records.")
     ] = False,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Check the database, and that what is derived from records agrees with them, in the memory and all its shelves.
+    """Check the database, and that the derived data of the memory and its shelves matches the records.
 
-    Exit code 1 if something is wrong and was not made right.
+    Exit code 1 if there are problems that were not repaired.
     """
-    found = asyncio.run(opened(folder, namespace, embedder).check(rebuild=rebuild))
+    report = asyncio.run(memory_at(folder, namespace, embedder).check(rebuild=rebuild))
     if as_json:
-        typer.echo(json.dumps({**found.to_dict(), "records": found.records, "sound": found.sound}, indent=2))
+        typer.echo(json.dumps({**report.to_dict(), "records": report.records, "sound": report.sound}, indent=2))
     else:
-        for line in _findings(found):
+        for line in _findings(report):
             Console(markup=False, highlight=False).print(line)
-    if not found.sound:
+    if not report.sound:
         raise typer.Exit(1)
 
 
@@ -77,32 +77,32 @@ def check(
 def stats(
     folder: Folder,
     namespace: Namespace = "default",
-    everybody: Annotated[bool, typer.Option("--all", help="Of all namespaces.")] = False,
+    all_namespaces: Annotated[bool, typer.Option("--all", help="Include all namespaces.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how much the memory and each of its shelves hold."""
-    found = asyncio.run(opened(folder, namespace, "static").statistics(every_tenant=everybody))
+    """Show the number of records in the memory and each of its shelves."""
+    shelves = asyncio.run(memory_at(folder, namespace, "static").statistics(every_tenant=all_namespaces))
     if as_json:
-        typer.echo(json.dumps([each.to_dict() for each in found], indent=2))
+        typer.echo(json.dumps([each.to_dict() for each in shelves], indent=2))
         return
-    table = folding("namespace", "shelf", "records", "of which", "embedder")
-    for each in found:
+    table = folding_table("namespace", "shelf", "records", "by kind", "embedder")
+    for each in shelves:
         kinds = ", ".join(f"{count} {kind}" for kind, count in each.by_kind.items())
         table.add_row(Text(each.namespace), Text(each.shelf), f"{each.records:,}", kinds, each.embedder)
-    Console().print(table if found else "The memory is empty.")
+    Console().print(table if shelves else "The memory is empty.")
 
 
 @memory.command()
 def backup(
     folder: Folder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to create.")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy the whole memory, of all namespaces, into one file, also while it is in use.
+    """Back up the whole memory, with all namespaces, to one file. Safe while the memory is in use.
 
-    To restore it, put it into an empty folder as memory.sqlite3. For PostgreSQL use pg_dump.
+    To restore, put the file into an empty folder as memory.sqlite3. For PostgreSQL use pg_dump.
     """
-    asyncio.run(opened(folder, "default", "static").backup(file))
+    asyncio.run(memory_at(folder, "default", "static").backup(file))
     if as_json:
         typer.echo(json.dumps({"memory": folder, "backup": str(file), "bytes": file.stat().st_size}))
     else:
@@ -112,11 +112,11 @@ def backup(
 @memory.command()
 def export(
     folder: Folder,
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE.jsonl]", help="Else standard output.")] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE.jsonl]", help="Default: standard output.")] = None,
     namespace: Namespace = "default",
 ) -> None:
-    """Write all records of a namespace, of all its shelves, as JSON lines that `memory import` reads."""
-    rows = opened(folder, namespace, "static").export()
+    """Export all records of a namespace, with all shelves, as JSON Lines for `memory import`."""
+    rows = memory_at(folder, namespace, "static").export()
     lines = (json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
     if file is None:
         for line in lines:
@@ -132,15 +132,15 @@ def export(
 @memory.command("import")
 def import_(
     folder: Folder,
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="What `memory export` wrote.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="A file that `memory export` wrote.")],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Store the records of a file that `memory export` wrote. A memory that is not there is made."""
+    """Import the records of a file that `memory export` wrote. Creates the memory if there is none."""
     rows = list(_exported(file))
-    with counting("Storing", quiet=as_json) as progress:
-        store = opened(folder, namespace, embedder, new=True)
+    with progress_bar("Storing", quiet=as_json) as progress:
+        store = memory_at(folder, namespace, embedder, new=True)
         asyncio.run(store.import_records(rows, lambda done: progress(done, len(rows))))
     if as_json:
         typer.echo(json.dumps({"stored": len(rows), "memory": folder}))
@@ -151,118 +151,125 @@ def import_(
 @memory.command()
 def forget(
     folder: Folder,
-    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="Records by their keys.")] = None,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="[KEY]...", help="Keys of records.")] = None,
     before: Annotated[
-        str | None, typer.Option(metavar="TIME", help="What was made before, as 2026-01-31 or with a time of day.")
+        str | None,
+        typer.Option(metavar="TIME", help="Records made before this date, such as 2026-01-31, or date and time."),
     ] = None,
-    session: Annotated[str | None, typer.Option(help="What belongs to this session.")] = None,
+    session: Annotated[str | None, typer.Option(help="Records of this session.")] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Remove records for good, by their keys, their age or their session."""
+    """Delete records permanently, by key, age or session."""
     if not keys and before is None and session is None:
-        raise ConfigError("nothing to forget: give keys, --before or --session")
+        raise ConfigError("nothing to forget: pass keys, --before or --session")
     until = None if before is None else instant(before)
     if until is not None and until <= 0:
         raise ConfigError(f"--before must be a date such as 2026-01-31, got {before!r}")
-    store = opened(folder, namespace, embedder)
-    gone = asyncio.run(store.forget_where(keys or (), before=until, session=session))
+    store = memory_at(folder, namespace, embedder)
+    deleted = asyncio.run(store.forget_where(keys or (), before=until, session=session))
     if as_json:
-        typer.echo(json.dumps({"forgotten": gone, "memory": folder}))
+        typer.echo(json.dumps({"forgotten": deleted, "memory": folder}))
     else:
-        Console(markup=False, highlight=False).print(f"Forgot {gone} records.")
+        Console(markup=False, highlight=False).print(f"Deleted {deleted} records.")
 
 
 @memory.command()
 def load(
     folder: Folder,
-    file: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Objects with key, content and metadata.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.jsonl", help="JSON Lines: objects with key, content and metadata.")
+    ],
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Keep the texts of a file of JSON lines; what is kept already, word for word, is not written again.
+    """Store the texts of a JSON Lines file. Texts that are already stored unchanged are skipped.
 
-    A memory that is not there is made.
+    Creates the memory if there is none.
     """
     rows = [_row(row, where) for row, where in _objects(file)]
-    with counting("Keeping", quiet=as_json) as progress:
-        store = opened(folder, namespace, embedder, new=True).store_many
+    with progress_bar("Storing", quiet=as_json) as progress:
+        store = memory_at(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
     if as_json:
         typer.echo(json.dumps({"kept": len(rows), "memory": folder}))
     else:
-        Console().print(f"Kept {len(rows)} texts in {folder}.")
+        Console().print(f"Stored {len(rows)} texts in {folder}.")
 
 
 @memory.command()
 def search(
     folder: Folder,
-    query: Wanted,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many.")] = 5,
+    query: QueryArgument,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of results.")] = 5,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Show what serves a query best; at 0.7 and above it would be given to an agent."""
-    found = asyncio.run(opened(folder, namespace, embedder).search_similar(wanted(query), k=k))
+    """Show the best matches for a query. An agent would get those with a score of 0.7 or more."""
+    from langgraph_scrum_master.rank.spaces import SPACES
+
+    unweighted = {space.code for space in SPACES if not space.weight}
+    results = asyncio.run(memory_at(folder, namespace, embedder).search_similar(non_empty(query), k=k))
     if as_json:
-        typer.echo(json.dumps([result.to_dict() for result in found], indent=2))
+        typer.echo(json.dumps([result.to_dict() for result in results], indent=2))
         return
-    table = folding("score", "key", "text", "alike most in")
-    for result in found:
-        strongest = sorted(result.strengths.items(), key=lambda pair: -pair[1])[:_STRONGEST]
+    table = folding_table("score", "key", "text", "strongest spaces")
+    for result in results:
+        weighted = [pair for pair in result.strengths.items() if pair[0] not in unweighted]
+        strongest = sorted(weighted, key=lambda pair: -pair[1])[:_MAX_SPACES]
         why = ", ".join(f"{space} {strength:.2f}" for space, strength in strongest if strength)
         table.add_row(f"{result.score:.2f}", Text(result.key), Text(" ".join(result.content.split())[:80]), why)
-    Console().print(table if found else "The memory is empty.")
+    Console().print(table if results else "The memory is empty.")
 
 
 @contextmanager
-def counting(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
-    """Shows how many of how many are done: on standard error, where somebody can see it, and gone in the end."""
+def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error, shown only on a terminal and removed at the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # Not what rich takes for a terminal, which it can be made to by the environment.
+    # rich can be told by the environment to treat any stream as a terminal.
     hidden = quiet or not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def wanted(query: str) -> str:
-    """The query, which must not be empty."""
+def non_empty(query: str) -> str:
+    """The query. Raises `ConfigError` if it is empty."""
     if not query.strip():
-        raise ConfigError(f"the query must be a text that is not empty, got {query!r}")
+        raise ConfigError(f"the query must not be empty, got {query!r}")
     return query
 
 
-def opened(place: str, namespace: str, embedder: str, new: bool = False) -> DatabaseMemory:
-    """The memory in a folder or a PostgreSQL database; a folder without one is an error, unless it may be made."""
-    if place.startswith(("postgresql://", "postgres://")):
+def memory_at(location: str, namespace: str, embedder: str, new: bool = False) -> DatabaseMemory:
+    """The memory in a folder or a PostgreSQL database. A folder without one is an error unless `new`."""
+    if location.startswith(("postgresql://", "postgres://")):
         from langgraph_scrum_master.memory.postgres import PostgresMemory
 
-        return PostgresMemory(place, namespace=namespace, embedder=embedder)
+        return PostgresMemory(location, namespace=namespace, embedder=embedder)
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
-    folder = Path(place)
+    folder = Path(location)
     if not new and not is_memory(folder):
-        raise NotFoundError(f"there is no memory in {place!r}: fill one, or give its folder with --memory")
+        raise NotFoundError(f"there is no memory in {location!r}: fill one, or pass its folder with --memory")
     if folder.exists() and not folder.is_dir():
-        raise DecodeError(f"{place!r} is no folder: give one with --memory")
+        raise DecodeError(f"{location!r} is not a folder: pass one with --memory")
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 
-def _findings(found: MemoryCheck) -> Iterator[str]:
-    yield from found.problems
-    for shelf in found.shelves:
+def _findings(report: MemoryCheck) -> Iterator[str]:
+    yield from report.problems
+    for shelf in report.shelves:
         for problem in shelf.problems:
             yield f"{shelf.shelf}: {problem}" if shelf.shelf else problem
-    if found.rebuilt:
-        yield "Everything that is derived from the records was made again."
-    if found.sound:
-        yield f"Sound: {found.records} records in {len(found.shelves)} shelves."
-    elif not found.rebuilt and not found.problems:
-        yield "Run it again with --rebuild to make everything again that is derived from the records."
+    if report.rebuilt:
+        yield "Rebuilt everything that is derived from the records."
+    if report.sound:
+        yield f"No problems: {report.records} records in {len(report.shelves)} shelves."
+    elif not report.rebuilt and not report.problems:
+        yield "Run again with --rebuild to rebuild everything that is derived from the records."
 
 
 def _exported(file: Path) -> Iterator[tuple[str, Record]]:
@@ -273,9 +280,9 @@ def _exported(file: Path) -> Iterator[tuple[str, Record]]:
         key, content, metadata = _row(row, where)
         kind, shelf = row.get("kind", "memory"), row.get("shelf", "")
         if kind not in RECORD_KINDS:
-            raise DecodeError(f"{where}: 'kind' must be among {RECORD_KINDS}, got {kind!r}")
+            raise DecodeError(f"{where}: 'kind' must be one of {RECORD_KINDS}, got {kind!r}")
         if not isinstance(shelf, str):
-            raise DecodeError(f"{where}: 'shelf' must be a text, got {shelf!r}")
+            raise DecodeError(f"{where}: 'shelf' must be a string, got {shelf!r}")
         yield shelf, Record(kind=kind, key=key, text=content, data=metadata)
 
 
@@ -291,13 +298,13 @@ def _objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
         except ValueError as error:
             raise DecodeError(f"{where} is not JSON: {error}") from error
         if not isinstance(row, dict):
-            raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {line:.80}")
+            raise DecodeError(f"{where} must be an object with the strings 'key' and 'content', got {line:.80}")
         yield row, where
 
 
 def _row(row: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
     if not isinstance(row.get("key"), str) or not isinstance(row.get("content"), str):
-        raise DecodeError(f"{where} must be an object with the texts 'key' and 'content', got {json.dumps(row):.80}")
+        raise DecodeError(f"{where} must be an object with the strings 'key' and 'content', got {json.dumps(row):.80}")
     metadata = row.get("metadata", {})
     if not isinstance(metadata, dict):
         raise DecodeError(f"{where}: 'metadata' must be an object, got {metadata!r:.80}")

@@ -1,4 +1,4 @@
-"""A replay as one HTML page that loads nothing from elsewhere."""
+"""A replay as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def page(data: dict[str, Any]) -> str:
     return _template().replace("__DATA__", _in_script(json.dumps(data)))
 
 
-def page_data(shown: Replay, title: str, found: Difference | None = None, live: bool = False) -> dict[str, Any]:
-    """What the page shows: every step, what differs, and a digest by which a change is noticed."""
+def page_data(shown: Replay, title: str, differences: Difference | None = None, live: bool = False) -> dict[str, Any]:
+    """The data of the page: all steps, the differences, and a digest that changes with them."""
     replayed = replace(shown, steps=()).to_dict() | {"steps": list(_steps(shown))}
-    differs = list(difference_rows(found)) if found is not None else None
-    told = {"title": well_formed(title), "live": live, "difference": differs, **replayed}
-    return {**told, "digest": digest(json.dumps(told))}
+    rows = list(difference_rows(differences)) if differences is not None else None
+    data = {"title": well_formed(title), "live": live, "difference": rows, **replayed}
+    return {**data, "digest": digest(json.dumps(data))}
 
 
 def _steps(shown: Replay) -> Iterator[dict[str, Any]]:
-    """The steps, those of one conversation after those of another."""
+    """The steps, grouped by conversation."""
     for name, steps in conversations(shown.steps).items():
         yield from ({**step.to_dict(), "conversation": well_formed(name)} for step in steps)
 
 
 def _in_script(text: str) -> str:
-    # Whatever a message says, it must not end the script it stands in.
+    # No message may end the script element.
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 

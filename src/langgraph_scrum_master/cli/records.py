@@ -14,67 +14,65 @@ from rich.console import Console
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson
-from langgraph_scrum_master.cli.tables import folding
+from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError, how_to_get
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.dialogue.turn_store import TurnRecords
 
-records = typer.Typer(no_args_is_help=True, help="Show what the turns of a dialogue were given.")
+records = typer.Typer(no_args_is_help=True, help="Show the recorded prompts of a dialogue.")
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The SQLite file of a LangGraph store.")]
-Namespace = Annotated[str, typer.Option(help="Whose records, if they were kept under a namespace.")]
+Namespace = Annotated[str, typer.Option(help="The namespace of the records, if they have one.")]
 
 
 @records.command(name="list")
 def list_(
     file: File,
-    session: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one.")] = None,
+    session: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this session.")] = None,
     namespace: Namespace = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show the sessions and their turns, oldest first."""
-    with opened(file, namespace) as kept:
-        found = {name: kept.turns(name) for name in kept.sessions() if session in (None, name)}
+    """List the sessions and their turns, oldest first."""
+    with open_records(file, namespace) as store:
+        sessions = {name: store.turns(name) for name in store.sessions() if session in (None, name)}
         if as_json:
-            typer.echo(json.dumps(found, indent=2))
+            typer.echo(json.dumps(sessions, indent=2))
             return
-        table = folding("session", "turn", "at", "tokens", "of", "strategy", "compressed")
-        for name, turns in found.items():
+        table = folding_table("session", "turn", "at", "tokens", "of", "strategy", "compressed")
+        for name, turns in sessions.items():
             for turn in turns:
-                table.add_row(Text(name), Text(turn), *_row(kept, name, turn))
-        Console().print(table if found else "Nothing was recorded.")
+                table.add_row(Text(name), Text(turn), *_row(store, name, turn))
+        Console().print(table if sessions else "No records.")
 
 
 @records.command()
 def show(
     file: File,
     session: Annotated[str, typer.Argument(metavar="SESSION")],
-    turn: Annotated[str | None, typer.Argument(metavar="TURN", help="The newest if it is left out.")] = None,
+    turn: Annotated[str | None, typer.Argument(metavar="TURN", help="Default: the latest turn.")] = None,
     namespace: Namespace = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show one turn's record, a line per path; with --json as one object."""
-    with opened(file, namespace) as kept:
-        turns = kept.turns(session)
+    """Show the record of one turn, one line per path, or one object with --json."""
+    with open_records(file, namespace) as store:
+        turns = store.turns(session)
         chosen = turn if turn is not None else next(reversed(turns), "")
         if chosen not in turns:
             what = f"turn {turn!r} of session {session!r}" if turns else f"session {session!r}"
-            raise NotFoundError(f"there is no record of {what}: `scrum-master records list` shows all")
+            raise NotFoundError(f"there is no record of {what}: `scrum-master records list` lists all")
         if as_json:
-            typer.echo(json.dumps(kept.read(session, chosen), indent=2))
+            typer.echo(json.dumps(store.read(session, chosen), indent=2))
             return
-        for path, value in kept.paths(session, chosen).items():
+        for path, value in store.paths(session, chosen).items():
             typer.echo(f"{path}  {json.dumps(value, ensure_ascii=False)}")
 
 
 @contextmanager
-def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
-    """The records in a file, which is only read."""
+def open_records(file: Path, namespace: str) -> Iterator[TurnRecords]:
+    """The records in a file, opened read-only."""
     if not file.is_file():
-        raise NotFoundError(
-            f"there is no store in {str(file)!r}: give the file that a LangGraph SqliteStore was opened with"
-        )
+        raise NotFoundError(f"there is no store in {str(file)!r}: pass the file of a LangGraph SqliteStore")
     try:
         from langgraph.store.sqlite import SqliteStore
     except ImportError as error:
@@ -84,27 +82,25 @@ def opened(file: Path, namespace: str) -> Iterator[TurnRecords]:
     uri = f"{file.absolute().as_uri()}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection:
         if not _is_store(connection):
-            raise DecodeError(
-                f"{str(file)!r} holds no store: give the file that a LangGraph SqliteStore was opened with"
-            )
+            raise DecodeError(f"{str(file)!r} is not a LangGraph store: pass the file of a LangGraph SqliteStore")
         yield TurnRecords(SqliteStore(connection), namespace=namespace)
 
 
 def _is_store(connection: sqlite3.Connection) -> bool:
     try:
         return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'store'").fetchone())
-    # No database at all, or one that is locked or damaged.
+    # Not a database, or locked, or damaged.
     except sqlite3.DatabaseError:
         return False
 
 
-def _row(kept: TurnRecords, session: str, turn: str) -> tuple[str, ...]:
-    record = kept.read(session, turn)
-    given = {name: record.get(name, {}) for name in ("turn", "assembled", "budget", "history")}
+def _row(store: TurnRecords, session: str, turn: str) -> tuple[str, ...]:
+    record = store.read(session, turn)
+    parts = {name: record.get(name, {}) for name in ("turn", "assembled", "budget", "history")}
     return (
-        str(given["turn"].get("at", ""))[:19],
-        str(given["assembled"].get("total_tokens", "")),
-        str(given["budget"].get("total", "")),
-        str(given["budget"].get("strategy", "")),
-        str(given["history"].get("compression_level", "")) or "no",
+        str(parts["turn"].get("at", ""))[:19],
+        str(parts["assembled"].get("total_tokens", "")),
+        str(parts["budget"].get("total", "")),
+        str(parts["budget"].get("strategy", "")),
+        str(parts["history"].get("compression_level", "")) or "no",
     )

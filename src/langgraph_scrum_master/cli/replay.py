@@ -13,9 +13,9 @@ import structlog
 import typer
 from rich.console import Console
 
-from langgraph_scrum_master.cli.memory import PLACE, Embedder, Namespace, counting
+from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace, progress_bar
 from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
-from langgraph_scrum_master.cli.tables import folding
+from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.team.record.files import read_json
@@ -27,20 +27,21 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="A file of snapshots or messages, a folder of them, or a database of checkpoints (SQLite, PostgreSQL).",
+        help="A file or folder of snapshots or messages, or a checkpoint database (SQLite, PostgreSQL).",
     ),
 ]
 Thread = Annotated[
-    str | None, typer.Option(help="Only this thread; one must be named for a database, or all are listed.")
+    str | None, typer.Option(help="Only this thread. Required for a database; without it the threads are listed.")
 ]
 Subgraph = Annotated[
-    str | None, typer.Option(metavar="NODE", help="In a database, the steps of the subgraph in this node of the graph.")
+    str | None,
+    typer.Option(metavar="NODE", help="For a database: the steps of the subgraph in this node, such as team/dev."),
 ]
-Config = Annotated[Path | None, typer.Option(help="Settings to try, as TOML or JSON; the others stay as recorded.")]
+Config = Annotated[Path | None, typer.Option(help="Settings to try, as TOML or JSON. Others stay as recorded.")]
 Format = Literal["table", "json", "html"]
 
 _SCHEMA = 1
-"""The version of what `--format json` prints."""
+"""The version of the output of `--format json`."""
 
 RECORDED = "recorded"
 
@@ -53,107 +54,107 @@ def replay(
     config: Config = None,
     against: Annotated[
         str | None,
-        typer.Option(
-            help="Compare with other settings (TOML or JSON), an earlier replay (JSON), or what was 'recorded'."
-        ),
+        typer.Option(help="Compare with other settings (TOML or JSON), an earlier replay (JSON), or 'recorded'."),
     ] = None,
-    memory: Annotated[Path | None, typer.Option(help="The folder of a memory, which is read in a copy.")] = None,
+    memory: Annotated[
+        Path | None, typer.Option(help="A memory folder to search. It is copied, not written to.")
+    ] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
-    form: Annotated[Format, typer.Option("--format", help="How to show it.")] = "table",
+    form: Annotated[Format, typer.Option("--format", help="Output format.")] = "table",
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit code 1 if it differs, by default from what was recorded.")
+        bool, typer.Option("--check", help="Exit code 1 on differences, by default from the recording.")
     ] = False,
 ) -> None:
-    """Look at saved states again: who lacked what, what shows it, and what would be given.
+    """Evaluate saved states again: who lacked what, the evidence, and the context they would get.
 
-    Nothing is written, neither to a database nor to a memory, and the same source gives the same output every time:
-    settings of the project stay out of it unless --config names them, and its memory unless --memory does.
+    Databases and memories are only read, and the same source gives the same output every time. The project's settings
+    apply only if --config names them, and its memory is searched only if --memory names it.
     """
-    from langgraph_scrum_master.replay import borrowed, replay as replayed
+    from langgraph_scrum_master.replay import memory_copy, replay as replayed
     from langgraph_scrum_master.replay.databases import is_database
 
     form = "json" if as_json else form
     if thread is None and is_database(source):
         list_threads(source, form == "json")
-    chosen = settings_to_try(config or named_before(context))
-    read_in = borrowed(memory, namespace, embedder) if memory is not None else nullcontext()
-    with logs_aside(), read_in as opened:
+    overrides = load_settings(config or config_option(context))
+    source_memory = memory_copy(memory, namespace, embedder) if memory is not None else nullcontext()
+    with logging_to_stderr(), source_memory as opened:
 
-        def play(what: str, tried: Mapping[str, Any] | None) -> Replay:
-            with counting(what, quiet=form == "json") as progress:
+        def play(label: str, settings: Mapping[str, Any] | None) -> Replay:
+            with progress_bar(label, quiet=form == "json") as progress:
                 return replayed(
-                    source, config=tried, memory=opened, thread=thread, subgraph=subgraph, progress=progress
+                    source, config=settings, memory=opened, thread=thread, subgraph=subgraph, progress=progress
                 )
 
-        shown, found = _compared(play, chosen, against or (RECORDED if check else None))
-    if check and shown.steps and found is not None and not found.compared and not found:
-        tell_what_is_missing(shown)
+        shown, differences = _replay_and_compare(play, overrides, against or (RECORDED if check else None))
+    if check and shown.steps and differences is not None and not differences.compared and not differences:
+        print_problems(shown)
         raise DecodeError(
-            f"nothing was recorded in {shown_name(source)!r} that --check could compare with: give --against"
+            f"{display_name(source)!r} has no recorded results for --check to compare with: pass --against"
         )
-    # An empty table tells nothing.
+    # An empty table is useless.
     if shown.steps or form == "json":
-        _show(shown, found, form, shown_name(source))
-    tell_what_is_missing(shown)
+        _show(shown, differences, form, display_name(source))
+    print_problems(shown)
     if memory is None:
-        tell_of_memory(shown, context.obj)
+        warn_about_unread_memory(shown, context.obj)
     if not shown.steps:
-        raise nothing_to("replay", source, told=bool(shown.problems))
-    if check and (found or shown.problems):
+        raise empty_source_error("replay", source, explained=bool(shown.problems))
+    if check and (differences or shown.problems):
         raise typer.Exit(1)
 
 
 def list_threads(source: str, as_json: bool) -> NoReturn:
-    """Show the threads of a database where none was named, on standard error unless as JSON, with exit code 2."""
+    """List the threads of a database, on standard error unless as JSON, and exit with code 2."""
     from langgraph_scrum_master.replay.threads import threads
 
-    found = threads(source)
+    listed = threads(source)
     if as_json:
-        typer.echo(json.dumps([thread._asdict() for thread in found], indent=2))
+        typer.echo(json.dumps([thread._asdict() for thread in listed], indent=2))
         raise typer.Exit(2)
-    table = folding("thread", "checkpoints", "newest", "subgraphs")
-    for thread in found:
+    table = folding_table("thread", "checkpoints", "newest", "subgraphs")
+    for thread in listed:
         table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
     console = Console(markup=False, highlight=False, stderr=True)
-    console.print(table if found else "There are no threads.")
-    if found:
-        console.print("Say which with --thread.")
+    console.print(table if listed else "No threads.")
+    if listed:
+        console.print("Choose one with --thread.")
     raise typer.Exit(2)
 
 
-def named_before(context: typer.Context) -> Path | None:
-    """The settings that were named before the command; those of the project do not count."""
+def config_option(context: typer.Context) -> Path | None:
+    """The file of `scrum-master --config FILE`. The project's own settings file does not count."""
     root = context.find_root()
     source = root.get_parameter_source("config")
     return root.params["config"] if source is not None and source.name == "COMMANDLINE" else None
 
 
-def tell_of_memory(shown: Replay, given: Settings) -> None:
-    """Say on standard error that gaps were looked at without a memory, where there is or was one."""
-    place = Path(str(given["memory_path"].value)) if "memory_path" in given else PLACE
-    there, then = is_memory(place), any("memory" in step.unasked for step in shown.steps)
-    if (there or then) and any(step.result is not None for step in shown.steps):
-        folder = str(place) if there else "FOLDER"
-        why = "the recorded run had one" if then else "there is one"
-        typer.echo(f"scrum-master: no memory was asked, though {why}: --memory {folder} reads it", err=True)
+def warn_about_unread_memory(shown: Replay, given: Settings) -> None:
+    """Warn on standard error if gaps were evaluated without a memory although there is or was one."""
+    location = Path(str(given["memory_path"].value)) if "memory_path" in given else DEFAULT_MEMORY
+    exists, recorded = is_memory(location), any("memory" in step.unasked for step in shown.steps)
+    if (exists or recorded) and any(step.result is not None for step in shown.steps):
+        folder = str(location) if exists else "FOLDER"
+        why = "the recorded run used one" if recorded else "there is one"
+        typer.echo(f"scrum-master: no memory was searched, although {why}: add --memory {folder}", err=True)
 
 
-def settings_to_try(file: Path | None) -> Mapping[str, Any] | None:
-    """The settings of a file, if one is named."""
+def load_settings(file: Path | None) -> Mapping[str, Any] | None:
+    """The settings of a file, or None without a file."""
     return _settings(file) if file is not None else None
 
 
-def tell_what_is_missing(shown: Replay) -> None:
-    """Say on standard error what could not be read, and what was not."""
-    for told in (*(problem.error for problem in shown.problems), *shown.notes):
-        typer.echo(f"scrum-master: {told}", err=True)
+def print_problems(shown: Replay) -> None:
+    """Print to standard error what could not be read, and what was skipped."""
+    for text in (*(problem.error for problem in shown.problems), *shown.notes):
+        typer.echo(f"scrum-master: {text}", err=True)
 
 
 @contextmanager
-def logs_aside() -> Iterator[None]:
-    """Let the log go where it does not mix with the output."""
+def logging_to_stderr() -> Iterator[None]:
+    """Log to standard error, so that log lines do not mix with the output."""
     before = structlog.get_config()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     try:
@@ -162,7 +163,7 @@ def logs_aside() -> Iterator[None]:
         structlog.configure(**before)
 
 
-def _compared(
+def _replay_and_compare(
     play: Callable[[str, Mapping[str, Any] | None], Replay], config: Mapping[str, Any] | None, against: str | None
 ) -> tuple[Replay, Difference | None]:
     from langgraph_scrum_master.replay import against_recorded, difference
@@ -172,14 +173,14 @@ def _compared(
         return first, None
     if against == RECORDED:
         return first, against_recorded(first)
-    other = _other(Path(against))
+    other = _load_other(Path(against))
     if isinstance(other, Mapping):
         return first, difference(first, play(f"Replaying with {against}", other))
     return first, difference(other, first)
 
 
-def _other(path: Path) -> Mapping[str, Any] | Replay:
-    """The settings or the replay that a file holds."""
+def _load_other(path: Path) -> Mapping[str, Any] | Replay:
+    """The settings or the replay in a file."""
     from langgraph_scrum_master.replay import Replay
 
     data = read_json(path) if path.suffix != ".toml" else None
@@ -196,35 +197,37 @@ def _settings(path: Path) -> Mapping[str, Any]:
 
     data: object = toml(path) if path.suffix == ".toml" else read_json(path)
     if not isinstance(data, dict):
-        raise ConfigError(f"{str(path)!r} must hold settings by name, such as min_relevance_score, got {data!r:.80}")
-    # What else a file of settings has, such as the memory's folder, is not for a replay to try.
+        raise ConfigError(f"{str(path)!r} must contain settings by name, such as min_relevance_score, got {data!r:.80}")
+    # A settings file may have other settings too, such as the memory's folder. A replay ignores them.
     chosen = {name: value for name, value in data.items() if name not in OTHERS}
-    # What cannot work is told before anything is read.
+    # Invalid settings raise before anything is read.
     settings(Snapshot(state={}), chosen)
     return chosen
 
 
-def _show(shown: Replay, found: Difference | None, form: Format, title: str) -> None:
+def _show(shown: Replay, differences: Difference | None, form: Format, title: str) -> None:
     if form == "json":
-        data = {"schema": _SCHEMA, **shown.to_dict()} | ({} if found is None else {"difference": found.to_dict()})
+        data = {"schema": _SCHEMA, **shown.to_dict()} | (
+            {} if differences is None else {"difference": differences.to_dict()}
+        )
         typer.echo(json.dumps(data, indent=2))
     elif form == "html":
         from langgraph_scrum_master.cli.page import page, page_data
 
-        typer.echo(page(page_data(shown, title, found)))
+        typer.echo(page(page_data(shown, title, differences)))
     else:
         from langgraph_scrum_master.cli.replay_output import print_replay
 
-        print_replay(Console(), shown, found)
+        print_replay(Console(), shown, differences)
 
 
-def nothing_to(do: str, source: str, told: bool) -> DecodeError:
-    """What to raise where a source has no steps, if it was not told why already."""
-    why = "" if told else ": it holds no snapshots, states or messages"
-    return DecodeError(f"there is nothing to {do} in {shown_name(source)!r}{why}")
+def empty_source_error(action: str, source: str, explained: bool) -> DecodeError:
+    """The error for a source without steps. `explained` if the reason was already printed."""
+    why = "" if explained else ": it has no snapshots, states or messages"
+    return DecodeError(f"there is nothing to {action} in {display_name(source)!r}{why}")
 
 
-def shown_name(source: str) -> str:
-    """What a source is called in output."""
-    # A connection string may hold a password.
+def display_name(source: str) -> str:
+    """The name of a source in output."""
+    # A connection string may contain a password.
     return source.split("://", 1)[0] if "://" in source else source

@@ -10,51 +10,51 @@ from rich.console import Console
 from rich.text import Text
 
 from langgraph_scrum_master.cli.memory import AsJson
-from langgraph_scrum_master.cli.tables import folding
+from langgraph_scrum_master.cli.tables import folding_table
 
 Source = Annotated[
     str,
     typer.Argument(
         metavar="SOURCE",
-        help="An audit log, a file or folder of snapshots, or a database of checkpoints (SQLite, PostgreSQL).",
+        help="An audit log, a file or folder of snapshots, or a checkpoint database (SQLite, PostgreSQL).",
     ),
 ]
 
 
 def report(
     source: Source,
-    thread: Annotated[str | None, typer.Option(help="Only this thread of a database or of snapshots.")] = None,
+    thread: Annotated[str | None, typer.Option(help="Only this thread. For a database or snapshots.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say what came of the gaps: who lacked context and why, what was given, and whether it was used.
+    """Report the outcomes of gaps: who lacked context and why, what was injected, and whether it was used.
 
-    Nothing is looked for again: it is all from what was recorded. Used is what the agent's next turns take up; asked
-    again, that the same need came up afterwards.
+    The report is computed from recordings only, without new searches. An injection counts as used if the agent's next
+    turns take it up, and as asked again if the same need comes up later.
     """
-    from langgraph_scrum_master.replay.report import COUNTS, report as reported
+    from langgraph_scrum_master.replay.report import COUNTS, report as make_report
 
-    found = reported(source, thread)
+    outcomes = make_report(source, thread)
     if as_json:
         shown = {
-            "rows": [row.to_dict() for row in found.rows],
-            "total": found.total.to_dict(),
-            "threads": found.threads,
+            "rows": [row.to_dict() for row in outcomes.rows],
+            "total": outcomes.total.to_dict(),
+            "threads": outcomes.threads,
         }
         typer.echo(json.dumps(shown, indent=2))
         return
     console = Console()
-    if not found.rows:
-        console.print("No gap was recorded.")
+    if not outcomes.rows:
+        console.print("No gaps recorded.")
         return
-    total = found.total
-    # What never came is left out: the table must fit a terminal.
+    total = outcomes.total
+    # Columns without counts are left out, so that the table fits a terminal.
     counted = [name for name in COUNTS if name in ("gaps", "served") or getattr(total, name)]
-    table = folding("agent", "reason", *(name.replace("_", " ") for name in counted))
-    for row in (*found.rows, total):
+    table = folding_table("agent", "reason", *(name.replace("_", " ") for name in counted))
+    for row in (*outcomes.rows, total):
         counts = (str(getattr(row, name)) for name in counted)
         table.add_row(Text(row.agent or "all"), Text(row.reason.replace("_", " ")), *counts)
     console.print(table)
-    console.print(_sentence(total.gaps, found.threads, total.served, total.used, total.asked_again))
+    console.print(_sentence(total.gaps, outcomes.threads, total.served, total.used, total.asked_again))
 
 
 def _sentence(gaps: int, threads: int, served: int, used: int, again: int) -> str:

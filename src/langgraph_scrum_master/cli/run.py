@@ -16,12 +16,12 @@ WIDTH = 118
 
 
 def run(
-    svg: Annotated[Path | None, typer.Option(help="Draw what is shown into this SVG file too.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Also write the output to this SVG file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print both runs as JSON.")] = False,
 ) -> None:
-    """Run the example team twice, without and with its scrum master, and show what the difference is.
+    """Run the example team without and with its scrum master, and show the difference.
 
-    The agents' models are scripted and the memory lives in the process: no network, no keys, nothing is left behind.
+    The agents' models are scripted and the memory is in-process: no network, no keys, no files.
     """
     from langgraph_scrum_master.cli import show
     from langgraph_scrum_master.cli.demo import FROZEN, load_team, play
@@ -38,7 +38,7 @@ def run(
     show.comparison(console, team.TASK, alone, helped)
     if svg is not None:
         with writing(svg):
-            svg.write_text(show.drawing(console), encoding="utf-8")
+            svg.write_text(show.svg(console), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps({"task": team.TASK, "without": alone.to_dict(), "with": helped.to_dict()}, indent=2))
     if alone.passed or not helped.passed:

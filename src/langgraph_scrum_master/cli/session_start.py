@@ -9,27 +9,27 @@ from typing import Any
 
 import typer
 
-from langgraph_scrum_master.cli.brief import briefing_in
+from langgraph_scrum_master.cli.brief import briefing_for
 
 EVENT = "SessionStart"
 
 
 def session_start_context(payload: Mapping[str, Any]) -> str:
-    """The briefing for a session that starts in the payload's `cwd`; empty if there is nothing to say."""
+    """The briefing for a session that starts in the payload's `cwd`, or an empty text."""
     root = payload.get("cwd")
     if not isinstance(root, str) or not root:
         raise ValueError(f"'cwd' must be the session's folder, got {root!r:.80}")
-    return briefing_in(root).text
+    return briefing_for(root).text
 
 
 def session_start() -> None:
-    """Answer a coding agent whose session starts; reads its JSON from standard input."""
+    """Brief a coding agent whose session starts. Reads the event as JSON from standard input."""
     try:
         payload = json.loads(sys.stdin.buffer.read())
         if not isinstance(payload, dict):
-            raise ValueError(f"standard input must hold a JSON object, got {payload!r:.80}")
+            raise ValueError(f"standard input must be a JSON object, got {payload!r:.80}")
         context = session_start_context(payload)
-    # Whatever is wrong, the session must start.
+    # No error may keep the session from starting.
     except Exception as error:
         typer.echo(f"scrum-master: no briefing: {type(error).__name__}: {error}", err=True)
         return

@@ -1,7 +1,7 @@
 """Settings from the environment and `scrum-master.toml`, with the origin of each.
 
-Flags win over the environment, the environment over the file. Every command reads its settings, also one that must
-start fast, so nothing heavy is imported here.
+Flags win over the environment, the environment over the file. Every command reads its settings, even those that must
+start fast, so this module imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -38,56 +38,56 @@ OTHERS = frozenset(DECLARED) - {each.name for each in settings_of(InjectionConfi
 """The names of the settings that are not fields of `InjectionConfig`."""
 
 OPTIONS = {"memory_path": ("memory", "folder")}
-"""The parameters of commands that have another name than their setting."""
+"""Settings whose command parameters have other names."""
 
 
-class Given(NamedTuple):
-    """A setting that somebody gave."""
+class SettingValue(NamedTuple):
+    """The value of a setting and where it comes from."""
 
     value: Any
     origin: str
-    """The file, or the variable."""
+    """The file or the environment variable."""
 
     @property
     def from_environment(self) -> bool:
-        """Whether a variable gave it."""
+        """Whether it comes from an environment variable."""
         return self.origin.startswith(ENV_PREFIX)
 
 
-Settings = Mapping[str, Given]
+Settings = Mapping[str, SettingValue]
 
 
 def settings(
     file: Path | None, environ: Mapping[str, str] = os.environ, folder: Path | None = None
-) -> dict[str, Given]:
+) -> dict[str, SettingValue]:
     """The settings of the file, else of the nearest `scrum-master.toml`, overridden by the environment."""
     file = file or _nearest((folder or Path.cwd()).resolve())
-    found = {name: Given(value, str(file)) for name, value in _read(file).items()} if file else {}
-    return found | {
-        name: Given(environ[each.variable], each.variable)
+    from_file = {name: SettingValue(value, str(file)) for name, value in _read(file).items()} if file else {}
+    return from_file | {
+        name: SettingValue(environ[each.variable], each.variable)
         for name, each in DECLARED.items()
         if environ.get(each.variable)
     }
 
 
-def warn_of_strangers(environ: Mapping[str, str] = os.environ) -> None:
-    """Warn on standard error of variables that look like settings and are none."""
+def warn_about_unknown_variables(environ: Mapping[str, str] = os.environ) -> None:
+    """Warn on standard error about variables with our prefix that are not settings."""
     known = [each.variable for each in DECLARED.values()] + [f"{ENV_PREFIX}CONFIG"]
     for name in sorted(name for name in environ if name.startswith(ENV_PREFIX) and environ[name] and name not in known):
         near = _nearest_name(name.removeprefix(ENV_PREFIX), [each.removeprefix(ENV_PREFIX) for each in known])
-        hint = f"did you mean {ENV_PREFIX}{near}?" if near else "`scrum-master config show` shows all that there are"
-        typer.echo(f"scrum-master: {name} is no setting, and is ignored: {hint}", err=True)
+        hint = f"did you mean {ENV_PREFIX}{near}?" if near else "`scrum-master config show` lists all settings"
+        typer.echo(f"scrum-master: {name} is not a setting and is ignored: {hint}", err=True)
 
 
 def _nearest_name(name: str, known: Sequence[str]) -> str:
-    """The known name that was probably meant; empty if none is close."""
+    """The closest known name, or an empty text."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, known, 1, 0.7)), "")
 
 
 def defaults(command: Any, given: Settings) -> dict[str, Any]:
-    """The settings as the defaults of a command's options, and of all its sub-commands'."""
+    """The settings as defaults of the options of a command and its sub-commands."""
     named = {option: each.value for name, each in given.items() for option in OPTIONS.get(name, (name,))}
     own = {option.name: named[option.name] for option in command.params if option.name in named}
     below = command.commands.items() if isinstance(command, TyperGroup) else ()
@@ -95,7 +95,7 @@ def defaults(command: Any, given: Settings) -> dict[str, Any]:
 
 
 def scrum_master(given: Settings) -> ScrumMaster:
-    """The scrum master that the settings describe; nothing is opened yet."""
+    """A scrum master with these settings. Opens nothing yet."""
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
     values = {
@@ -112,12 +112,12 @@ def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str
 
 
 def _nearest(folder: Path) -> Path | None:
-    # False for a directory that may not be read.
+    # `os.path.isfile` is False for unreadable directories, where `Path.is_file` raises.
     return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / _FILE)), None)
 
 
 def toml(file: Path) -> dict[str, Any]:
-    """What a TOML file holds."""
+    """The content of a TOML file."""
     import tomllib
 
     try:
@@ -129,11 +129,11 @@ def toml(file: Path) -> dict[str, Any]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    found = toml(file)
-    if unknown := sorted(found.keys() - DECLARED.keys()):
+    values = toml(file)
+    if unknown := sorted(values.keys() - DECLARED.keys()):
         known = sorted(DECLARED)
-        meant = [near for name in unknown if (near := _nearest_name(name, known))]
-        which = f"did you mean {' and '.join(meant)}? Settings" if meant else "settings"
-        raise ConfigError(f"{str(file)!r} sets {unknown}: {which} are {known}")
-    texts = {name: value for name, value in found.items() if DECLARED[name].path and isinstance(value, str)}
-    return found | {name: str(file.parent / text) for name, text in texts.items()}
+        suggestions = [near for name in unknown if (near := _nearest_name(name, known))]
+        which = f"did you mean {' and '.join(suggestions)}? Settings" if suggestions else "settings"
+        raise ConfigError(f"{str(file)!r} has unknown settings {unknown}: {which} are {known}")
+    texts = {name: value for name, value in values.items() if DECLARED[name].path and isinstance(value, str)}
+    return values | {name: str(file.parent / text) for name, text in texts.items()}

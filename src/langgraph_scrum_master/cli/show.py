@@ -1,4 +1,4 @@
-"""What the commands show, with rich."""
+"""Panels and tables that several commands print."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ from langgraph_scrum_master.cli.demo import Playback
 from langgraph_scrum_master.model import ContextGap, InjectionResult
 
 MOST_DROPPED = 6
-"""Dropped contexts shown; the result itself holds them all."""
+"""Maximum number of dropped contexts shown. The result has them all."""
 
 _FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.S)
 _COLOURS = {"analyst": "cyan", "architect": "blue", "dev": "yellow", "tester": "green", "scrum_master": "magenta"}
 _WHY = {
     "below_bar": "not relevant enough",
-    "already_seen": "the agent has seen it",
-    "duplicate": "says the same as a better one",
-    "far_below_best": "far less likely than the best",
+    "already_seen": "already seen by the agent",
+    "duplicate": "duplicate of a better one",
+    "far_below_best": "far below the best score",
     "only_a_heading": "only a heading",
     "not_picked": "the chat model picked others",
-    "over_items": "enough items already",
-    "over_budget": "does not fit the budget",
+    "over_items": "over the item limit",
+    "over_budget": "over the budget",
 }
 
 
 def comparison(console: Console, task: str, alone: Playback, helped: Playback) -> None:
-    """Both runs: the timelines, the gap, the choice, the text, and the two endings side by side."""
+    """Print both runs: the timelines, the gap, the contexts, the injected text, and the two endings side by side."""
     console.print(Panel(Text(task, style="bold"), title="The team's task", border_style="white"))
     console.print(_timeline("Without the scrum master", alone))
     console.print(_timeline("With the scrum master", helped))
     if helped.result is not None:
         console.print(gap_panel(helped.result.gap))
-        console.print(choice(helped.result))
-        console.print(reading(helped.text, helped.result.total_tokens, "developer"))
+        console.print(contexts_table(helped.result))
+        console.print(text_panel(helped.text, helped.result.total_tokens, "developer"))
     console.print(_endings(alone, helped))
 
 
 def gap_panel(gap: ContextGap) -> Panel:
-    """Who lacks what, and what shows it."""
+    """Who lacks what, with the evidence."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column()
@@ -59,8 +59,8 @@ def gap_panel(gap: ContextGap) -> Panel:
     return Panel(facts, title="The gap", border_style="yellow")
 
 
-def drawing(console: Console) -> str:
-    """All that was printed as an SVG that loads nothing from elsewhere."""
+def svg(console: Console) -> str:
+    """Everything printed so far as a self-contained SVG."""
     return _FONT_FACE.sub("", console.export_svg(title="make run", theme=MONOKAI, unique_id="run"))
 
 
@@ -73,17 +73,17 @@ def _timeline(title: str, playback: Playback) -> Table:
     for (who, said), same in groupby(playback.steps, key=lambda step: (step.who, step.said)):
         times = len(list(same))
         steps = str(number) if times == 1 else f"{number}-{number + times - 1}"
-        table.add_row(steps, _named(who), escape(said) + (f" [bold red]× {times}[/]" if times > 1 else ""))
+        table.add_row(steps, _styled_name(who), escape(said) + (f" [bold red]× {times}[/]" if times > 1 else ""))
         number += times
     return table
 
 
-def _named(who: str) -> Text:
+def _styled_name(who: str) -> Text:
     return Text(who, style=_COLOURS.get(who, "white"))
 
 
-def choice(result: InjectionResult) -> Table:
-    """What was considered, what of it was kept, and why not the rest."""
+def contexts_table(result: InjectionResult) -> Table:
+    """The contexts considered: which were kept, and why the others were dropped."""
     table = Table(
         title="What was considered", box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", expand=True
     )
@@ -104,8 +104,8 @@ def choice(result: InjectionResult) -> Table:
     return table
 
 
-def reading(text: str, tokens: int, reader: str) -> Panel:
-    """The text that an agent gets."""
+def text_panel(text: str, tokens: int, reader: str) -> Panel:
+    """The injected text, as the agent reads it."""
     shown = Syntax(text, "markdown", word_wrap=True, background_color="default")
     return Panel(shown, title=f"What the {escape(reader)} reads, {tokens} tokens", border_style="magenta")
 

@@ -8,8 +8,15 @@ from typing import Annotated
 
 import typer
 
-from langgraph_scrum_master.cli.memory import counting
-from langgraph_scrum_master.cli.replay import Source, Subgraph, Thread, list_threads, logs_aside, nothing_to
+from langgraph_scrum_master.cli.memory import progress_bar
+from langgraph_scrum_master.cli.replay import (
+    Source,
+    Subgraph,
+    Thread,
+    empty_source_error,
+    list_threads,
+    logging_to_stderr,
+)
 from langgraph_scrum_master.cli.writing import writing
 
 
@@ -17,17 +24,19 @@ def snapshot(
     source: Source,
     thread: Thread = None,
     subgraph: Subgraph = None,
-    last: Annotated[bool, typer.Option("--last", help="Only the newest step.")] = False,
+    last: Annotated[bool, typer.Option("--last", help="Only the latest step.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="The file to write: .jsonl, or .json for one or a list; else standard output.")
+        Path | None,
+        typer.Option(help="The file to write: .jsonl, or .json for one snapshot or a list. Default: standard output."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print as JSON what was saved, or which threads there are.")
+        bool, typer.Option("--json", help="Print the summary, or the list of threads, as JSON.")
     ] = False,
 ) -> None:
-    """Save the steps of a thread, or of messages, as snapshots: one JSON object a line.
+    """Save the steps of a thread or a conversation as snapshots, one JSON object per line.
 
-    They hold what the scrum master reads of the state, and what it made of it then, to be replayed anywhere.
+    A snapshot has the part of the state that the scrum master reads, and its recorded result. It can be replayed
+    anywhere.
     """
     from langgraph_scrum_master.replay.databases import is_database
     from langgraph_scrum_master.replay.loading import runs
@@ -36,17 +45,17 @@ def snapshot(
 
     if thread is None and is_database(source):
         list_threads(source, as_json)
-    told, placed = list[str](), list[Placed]()
-    with logs_aside(), counting("Reading", quiet=as_json) as progress:
+    notes, placed = list[str](), list[Placed]()
+    with logging_to_stderr(), progress_bar("Reading", quiet=as_json) as progress:
         for run in runs(source, thread, subgraph, progress):
-            told.append(run.note)
+            notes.append(run.note)
             placed += run.snapshots
-    for problem in filter(None, (*(each.problem for each in placed), *told)):
+    for problem in filter(None, (*(each.problem for each in placed), *notes)):
         typer.echo(f"scrum-master: {problem}", err=True)
-    found = [each.snapshot for each in placed if each.snapshot is not None]
-    if not found:
-        raise nothing_to("save", source, told=any(each.problem for each in placed))
-    chosen = found[-1:] if last else found
+    snapshots = [each.snapshot for each in placed if each.snapshot is not None]
+    if not snapshots:
+        raise empty_source_error("save", source, explained=any(each.problem for each in placed))
+    chosen = snapshots[-1:] if last else snapshots
     if out is None:
         typer.echo("".join(map(dumped, chosen)), nl=False)
         return

@@ -5,6 +5,6 @@ from __future__ import annotations
 from rich.table import Column, Table
 
 
-def folding(*names: str) -> Table:
-    """A table of these columns without lines, which fold what is too long for them: a name that is cut is of no use."""
+def folding_table(*names: str) -> Table:
+    """A table without borders whose columns fold long values, because a truncated name is useless."""
     return Table(*(Column(name, overflow="fold") for name in names), box=None)

@@ -12,7 +12,7 @@ from langgraph_scrum_master.cli.memory import AsJson
 
 
 def version(as_json: AsJson = False) -> None:
-    """Print the installed version; with --json that of Python and of LangGraph too."""
+    """Print the installed version. With --json also the versions of Python and LangGraph."""
     own = installed_version("langgraph-scrum-master")
     if as_json:
         others = {"langgraph": installed_version("langgraph"), "python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""Which sessions were told something already, in a file beside the memory that several hooks may use at once."""
+"""The sessions that were already warned, in a file next to the memory. Several hooks may use it at once."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from typing import Any
 
 from langgraph_scrum_master.model import digest
 
-MOST = 1_000
-"""Sessions that are known again, the latest."""
+MAX_SESSIONS = 1_000
+"""Only the latest sessions are remembered."""
 
-_BUSY = 10.0
-"""Seconds for which another hook may write."""
+_BUSY_TIMEOUT = 10.0
+"""Seconds to wait while another hook writes."""
 
 _FILE = "hooks.sqlite3"
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS told(number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL UNIQUE)"
 
 
-class Told:
-    """Sessions of a namespace; of each only a digest is kept."""
+class WarnedSessions:
+    """The warned sessions of a namespace. Only digests of their ids are stored."""
 
     def __init__(self, folder: Path, namespace: str) -> None:
         self._file = folder / _FILE
         self._namespace = namespace
         self._execute(_SCHEMA)
 
-    def knows(self, session: str) -> bool:
-        """Whether the session was told."""
+    def __contains__(self, session: str) -> bool:
+        """Whether the session was warned."""
         return bool(self._execute("SELECT 1 FROM told WHERE session = ?", (self._name(session),)))
 
-    def first(self, session: str) -> bool:
-        """Note that the session is told now; False if somebody was faster."""
+    def add(self, session: str) -> bool:
+        """Record that the session is warned. False if another process was first."""
         new = self._execute("INSERT OR IGNORE INTO told(session) VALUES (?) RETURNING 1", (self._name(session),))
-        self._execute("DELETE FROM told WHERE number <= (SELECT max(number) FROM told) - ?", (MOST,))
+        self._execute("DELETE FROM told WHERE number <= (SELECT max(number) FROM told) - ?", (MAX_SESSIONS,))
         return bool(new)
 
     def _execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        with closing(sqlite3.connect(self._file, isolation_level=None, timeout=_BUSY)) as database:
+        with closing(sqlite3.connect(self._file, isolation_level=None, timeout=_BUSY_TIMEOUT)) as database:
             return database.execute(query, values).fetchall()
 
     def _name(self, session: str) -> str:

@@ -1,4 +1,4 @@
-"""Files that a command writes where it is told to."""
+"""Output files of commands."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from langgraph_scrum_master.errors import ScrumMasterError
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Say in one line why the file cannot be written. The folders that it is in are made."""
+    """Create the parent folders, and turn failures to write the file into `ScrumMasterError`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except (FileExistsError, NotADirectoryError) as error:
-        raise ScrumMasterError(f"cannot write {str(path)!r}: {error.filename!r} is no folder") from error
+        raise ScrumMasterError(f"cannot write {str(path)!r}: {error.filename!r} is not a folder") from error
     except OSError as error:
         raise ScrumMasterError(f"cannot write {str(path)!r}: {error.strerror}") from error

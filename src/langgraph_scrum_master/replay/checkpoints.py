@@ -1,4 +1,4 @@
-"""Checkpoints → snapshots."""
+"""Converts checkpoints to snapshots."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from langgraph_scrum_master._internal.serialisation import from_plain
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read, text_of, unwrapped
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import InjectionResult, Snapshot
-from langgraph_scrum_master.replay.databases import CheckpointDatabase, named, open_database
-from langgraph_scrum_master.replay.deltas import in_deltas, joined, whole
-from langgraph_scrum_master.replay.threads import Place, checkpoints_of, none_such, places, unread_part
+from langgraph_scrum_master.replay.databases import CheckpointDatabase, database_name, open_database
+from langgraph_scrum_master.replay.deltas import delta_channels, join_writes, unwrap
+from langgraph_scrum_master.replay.threads import Place, checkpoints_of, not_found_message, places, subgraph_note
 from langgraph_scrum_master.team.history import waiting
 from langgraph_scrum_master.team.observe.observation import SCRUM_MASTERS
 from langgraph_scrum_master.team.record.files import Placed
@@ -28,55 +28,55 @@ MESSAGES = "messages"
 
 
 class Run(NamedTuple):
-    """Snapshots in the order of time."""
+    """Snapshots in chronological order."""
 
     snapshots: Iterable[Placed]
-    carried: bool = False
-    """Whether there was no scrum master: then what one would have written goes on from step to step."""
+    carries_state: bool = False
+    """True if the graph had no scrum master. Its state keys are then carried over from step to step."""
     total: int = 0
-    """How many snapshots there are."""
+    """Number of snapshots."""
     note: str = ""
-    """What else there is, and how to have it."""
+    """What the source has beside these snapshots, and how to read it."""
 
 
 def thread_steps(source: str, thread: str | None, subgraph: str | None = None) -> Iterator[Run]:
-    """The steps of a thread, oldest first, of all its branches if it forked; each call of a subgraph is a run."""
+    """The steps of a thread, oldest first, with all branches of a fork. Each call of a subgraph is a run."""
     if thread is None:
         raise DecodeError(
-            f"{named(source)!r} is a database of checkpoints: say which thread, as `scrum-master replay` lists"
+            f"{database_name(source)!r} is a checkpoint database: pass a thread; `scrum-master replay` lists them"
         )
     with open_database(source) as database:
         ids = checkpoints_of(database, thread)
-        found = places(thread, subgraph or "", ids)
-        if not found:
-            raise NotFoundError(none_such(database.name, thread, subgraph, ids))
-        newest = [_loaded(database, place, ids[place.namespace][-1]) for place in found]
-    note = " ".join(filter(None, (unread_part(thread, ids) if subgraph is None else "", _apart(thread, newest))))
-    for place, last in zip(found, newest, strict=True):
-        carried = not any(last.checkpoint["channel_values"].get(key) for key in STATE_KEYS)
-        yield Run(_steps(source, place, ids[place.namespace]), carried, len(ids[place.namespace]), note)
+        selected = places(thread, subgraph or "", ids)
+        if not selected:
+            raise NotFoundError(not_found_message(database.name, thread, subgraph, ids))
+        newest = [_load(database, place, ids[place.namespace][-1]) for place in selected]
+    note = " ".join(filter(None, (subgraph_note(thread, ids) if subgraph is None else "", _delta_note(thread, newest))))
+    for place, last in zip(selected, newest, strict=True):
+        carries_state = not any(last.checkpoint["channel_values"].get(key) for key in STATE_KEYS)
+        yield Run(_steps(source, place, ids[place.namespace]), carries_state, len(ids[place.namespace]), note)
         note = ""
 
 
-def _apart(thread: str, newest: Iterable[CheckpointTuple]) -> str:
-    """What of a thread only its graph can put together."""
-    kept = {key for each in newest for key in in_deltas(each.checkpoint, each.metadata)}
-    keys = [key for key in (*HOST_KEYS, *STATE_KEYS) if key in kept and key != MESSAGES]
+def _delta_note(thread: str, newest: Iterable[CheckpointTuple]) -> str:
+    """A note on the keys that only the thread's graph can join."""
+    channels = {key for each in newest for key in delta_channels(each.checkpoint, each.metadata)}
+    keys = [key for key in (*HOST_KEYS, *STATE_KEYS) if key in channels and key != MESSAGES]
     return (
-        f"thread {thread!r} keeps {keys} in deltas, which only its graph can join and which are mostly missing here: "
-        "replay(graph.get_state_history(config)) has them."
+        f"thread {thread!r} stores {keys} as deltas, which only its graph can join. Most of them are missing here: "
+        "use replay(graph.get_state_history(config))."
         if keys
         else ""
     )
 
 
 def is_saved_state(thing: object) -> bool:
-    """Whether this is one of LangGraph's own snapshots."""
+    """Whether this is a `StateSnapshot` of LangGraph."""
     return isinstance(thing, tuple) and {"values", "created_at", "next"}.issubset(getattr(thing, "_fields", ()))
 
 
 def history_steps(states: Sequence[object]) -> Iterator[Placed]:
-    """The steps of `graph.get_state_history(config)`, which gives the newest first, oldest first."""
+    """The steps of `graph.get_state_history(config)`, oldest first."""
     ordered = sorted(states, key=lambda state: text_of(read(state, "created_at")))
     for state, after in zip(ordered, (*ordered[1:], None), strict=True):
         metadata, (values, at) = dict_of(read(state, "metadata")), unwrapped(state)
@@ -90,18 +90,18 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
             step=metadata.get("step", 0),
             origin="checkpoint",
             ran=ran and after is not None,
-            result=_recorded(values, unwrapped(after)[0]) if ran else None,
+            result=_recorded_result(values, unwrapped(after)[0]) if ran else None,
         )
         yield Placed("", snapshot)
 
 
 def _steps(source: str, place: Place, ids: Sequence[str]) -> Iterator[Placed]:
-    """For each checkpoint its step; nothing for one that is none."""
+    """The step of each checkpoint. `Placed.snapshot` is None for checkpoints that are not steps."""
     with open_database(source) as database:
         current: CheckpointTuple | None = None
         for checkpoint in ids:
             try:
-                after = _loaded(database, place, checkpoint, current)
+                after = _load(database, place, checkpoint, current)
             except DecodeError as error:
                 yield Placed(database.name, None, str(error))
                 continue
@@ -113,24 +113,24 @@ def _steps(source: str, place: Place, ids: Sequence[str]) -> Iterator[Placed]:
 
 
 def _snapshot(place: Place, current: CheckpointTuple, after: CheckpointTuple | None) -> Snapshot | None:
-    # Where an input was only taken, the state is still the one before.
+    # An input checkpoint still has the previous state.
     if current.metadata.get("source") == "input":
         return None
     values = current.checkpoint["channel_values"]
-    ran = after is not None and bool(_acted(current, after).intersection(SCRUM_MASTERS))
+    ran = after is not None and bool(_nodes_between(current, after).intersection(SCRUM_MASTERS))
     return taken(
-        {key: whole(value) for key, value in values.items()},
+        {key: unwrap(value) for key, value in values.items()},
         at=current.checkpoint["ts"],
         thread=place.name,
         step=current.metadata.get("step", 0),
         origin="checkpoint",
         ran=ran,
-        result=_recorded(values, after.checkpoint["channel_values"]) if ran and after is not None else None,
+        result=_recorded_result(values, after.checkpoint["channel_values"]) if ran and after is not None else None,
     )
 
 
-def _acted(before: CheckpointTuple, after: CheckpointTuple) -> set[str]:
-    """The nodes that ran between the two: what they have seen has changed. None where the thread forked."""
+def _nodes_between(before: CheckpointTuple, after: CheckpointTuple) -> set[str]:
+    """The nodes that ran between two checkpoints, by their `versions_seen`. Empty where the thread forked."""
     if not _follows(after, before):
         return set()
     seen, earlier = after.checkpoint["versions_seen"], before.checkpoint["versions_seen"]
@@ -142,24 +142,24 @@ def _follows(after: CheckpointTuple, before: CheckpointTuple) -> bool:
     return bool(parent == before.checkpoint["id"])
 
 
-def _recorded(before: Mapping[str, Any], after: Mapping[str, Any]) -> InjectionResult | None:
-    """The result that was written in between, with the text that the agent got."""
-    found = after.get(RESULT_KEY)
-    if found is None or found == before.get(RESULT_KEY):
+def _recorded_result(before: Mapping[str, Any], after: Mapping[str, Any]) -> InjectionResult | None:
+    """The result that was written between two states, with the injected text."""
+    result = after.get(RESULT_KEY)
+    if result is None or result == before.get(RESULT_KEY):
         return None
     try:
-        data = dict_of(plain(found))
+        data = dict_of(plain(result))
         texts = {payload["gap_id"]: text_of(payload.get("text")) for payload in waiting(after)}
         return from_plain(InjectionResult, {**data, "text": texts.get(dict_of(data.get("gap")).get("gap_id"), "")})
-    # Of another version, in a shape that is no longer known.
+    # Written by another version, in an unknown format.
     except DecodeError:
         return None
 
 
-def _loaded(
+def _load(
     database: CheckpointDatabase, place: Place, checkpoint: str, before: CheckpointTuple | None = None
 ) -> CheckpointTuple:
-    """A checkpoint, with its messages; where they are kept in deltas, it is quicker with the one before."""
+    """A checkpoint with its messages. Messages in deltas load faster with the checkpoint before."""
     where: RunnableConfig = {
         "configurable": {
             "thread_id": place.thread,
@@ -168,30 +168,30 @@ def _loaded(
         }
     }
     try:
-        found = database.saver.get_tuple(where)
-        if found is not None:
-            _join(database, where, found, before)
-    # Written with a serializer of the host's, encrypted for one, or damaged.
+        checkpoint_tuple = database.saver.get_tuple(where)
+        if checkpoint_tuple is not None:
+            _join_messages(database, where, checkpoint_tuple, before)
+    # Written with a custom serializer, encrypted, or damaged.
     except Exception as error:
         raise DecodeError(
-            f"{database.name!r}: checkpoint {checkpoint!r} of thread {place.name!r} cannot be read: "
+            f"{database.name!r}: cannot read checkpoint {checkpoint!r} of thread {place.name!r}: "
             f"{type(error).__name__}: {error}"
         ) from error
-    if found is None:
-        raise DecodeError(f"{database.name!r}: checkpoint {checkpoint!r} of thread {place.name!r} is gone")
-    return found
+    if checkpoint_tuple is None:
+        raise DecodeError(f"{database.name!r}: checkpoint {checkpoint!r} of thread {place.name!r} no longer exists")
+    return checkpoint_tuple
 
 
-def _join(
-    database: CheckpointDatabase, where: RunnableConfig, found: CheckpointTuple, before: CheckpointTuple | None
+def _join_messages(
+    database: CheckpointDatabase, where: RunnableConfig, current: CheckpointTuple, before: CheckpointTuple | None
 ) -> None:
-    """Give a checkpoint its messages where it has only what was written since an earlier one."""
-    values = found.checkpoint["channel_values"]
-    if MESSAGES in values or MESSAGES not in found.checkpoint["channel_versions"]:
-        values.update({MESSAGES: whole(values[MESSAGES])} if MESSAGES in values else {})
-    elif before is not None and _follows(found, before):
+    """Complete the messages of a checkpoint that stores only the writes since an earlier one."""
+    values = current.checkpoint["channel_values"]
+    if MESSAGES in values or MESSAGES not in current.checkpoint["channel_versions"]:
+        values.update({MESSAGES: unwrap(values[MESSAGES])} if MESSAGES in values else {})
+    elif before is not None and _follows(current, before):
         writes = [value for _, channel, value in before.pending_writes or () if channel == MESSAGES]
-        values[MESSAGES] = joined(before.checkpoint["channel_values"].get(MESSAGES), writes)
+        values[MESSAGES] = join_writes(before.checkpoint["channel_values"].get(MESSAGES), writes)
     else:
         history = database.saver.get_delta_channel_history(config=where, channels=[MESSAGES])[MESSAGES]
-        values[MESSAGES] = joined(whole(history.get("seed")), [value for *_, value in history["writes"]])
+        values[MESSAGES] = join_writes(unwrap(history.get("seed")), [value for *_, value in history["writes"]])

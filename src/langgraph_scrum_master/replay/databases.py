@@ -1,4 +1,4 @@
-"""Databases of checkpoints, opened so that nothing is written to them, and no code of the host's is loaded."""
+"""Checkpoint databases, opened read-only and without importing the host's code."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
 SQLITE = b"SQLite format 3\x00"
-"""How a SQLite database begins."""
+"""The first bytes of a SQLite database."""
 
 POSTGRES = ("postgres://", "postgresql://")
-"""How a connection string of PostgreSQL begins."""
+"""The schemes of PostgreSQL connection strings."""
 
 
 class CheckpointDatabase(NamedTuple):
-    """An open database."""
+    """An open checkpoint database."""
 
     saver: BaseCheckpointSaver[Any]
     query: Callable[[str, Sequence[str]], list[tuple[Any, ...]]]
-    """The rows of a statement, with `?` for values."""
+    """Runs a statement, with `?` as placeholders, and returns its rows."""
     name: str
 
 
 def is_database(source: str | Path) -> bool:
-    """Whether this is a database of checkpoints, of which one thread is replayed at a time."""
+    """Whether this is a checkpoint database, of which one thread is replayed at a time."""
     if str(source).startswith(POSTGRES):
         return True
     try:
@@ -43,7 +43,7 @@ def is_database(source: str | Path) -> bool:
 
 @contextmanager
 def open_database(source: str) -> Iterator[CheckpointDatabase]:
-    """The database, as long as it is needed."""
+    """Open the database read-only."""
     reader = _postgres if source.startswith(POSTGRES) else _sqlite
     serde_log, quiet = logging.getLogger("langgraph.checkpoint.serde.jsonplus"), _Quiet()
     serde_log.addFilter(quiet)
@@ -55,7 +55,7 @@ def open_database(source: str) -> Iterator[CheckpointDatabase]:
 
 
 class _Quiet(logging.Filter):
-    """Drops LangGraph's notice of types that come back as dicts: here that is meant."""
+    """Drops LangGraph's warning about types that are read as dicts, which is intended here."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not record.getMessage().startswith("Blocked deserialization")
@@ -68,20 +68,20 @@ def _sqlite(source: str) -> Iterator[CheckpointDatabase]:
     except ImportError as error:
         raise DecodeError(_missing("langgraph-checkpoint-sqlite")) from error
     path = Path(source).absolute()
-    # Opening it in any other way may write: where nobody has it open, not even the files beside it are made.
+    # Any other mode may write. `immutable` does not even create the -wal and -shm files.
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, check_same_thread=False)) as connection:
             saver = SqliteSaver(connection, serde=_serde())
-            # Its own set-up writes, and finds out this.
+            # Its set-up would write to the database, and would detect this.
             saver.is_setup, saver._has_task_path = True, _has_task_path(connection)
             yield CheckpointDatabase(saver, lambda text, values: connection.execute(text, values).fetchall(), path.name)
     except sqlite3.Error as error:
-        raise DecodeError(f"{path.name!r} is no database of checkpoints: {error}") from error
+        raise DecodeError(f"{path.name!r} is not a checkpoint database: {error}") from error
 
 
 def _has_task_path(connection: sqlite3.Connection) -> bool:
-    """Whether the database knows the order of what was written at once; those of earlier versions do not."""
+    """Whether the database stores the order of concurrent writes. Those of earlier versions do not."""
     return "task_path" in {row[1] for row in connection.execute("PRAGMA table_info(writes)")}
 
 
@@ -103,24 +103,24 @@ def _postgres(source: str) -> Iterator[CheckpointDatabase]:
                 rows = connection.execute(text.replace("?", "%s").encode(), values).fetchall()
                 return [tuple(row.values()) for row in rows]
 
-            yield CheckpointDatabase(PostgresSaver(connection, serde=_serde()), query, named(source))
+            yield CheckpointDatabase(PostgresSaver(connection, serde=_serde()), query, database_name(source))
     except psycopg.Error as error:
-        # What the driver says may hold the password.
-        told = str(error).replace(source, "").strip().split("\n")[0]
-        raise DecodeError(f"{named(source)!r} cannot be read: {type(error).__name__}: {told}") from error
+        # The driver's message may contain the password.
+        reason = str(error).replace(source, "").strip().split("\n")[0]
+        raise DecodeError(f"cannot read {database_name(source)!r}: {type(error).__name__}: {reason}") from error
 
 
 def _serde() -> Any:
-    """Gives the host's types, and ours, as dicts: a database is data, and must not have modules imported."""
+    """Reads all custom types as dicts, because data from a database must not trigger imports."""
     from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
     return JsonPlusSerializer(allowed_msgpack_modules=None)
 
 
-def named(source: str) -> str:
-    """What a database is called in output: never its connection string."""
+def database_name(source: str) -> str:
+    """The name of a database in output. Never its connection string, which may contain a password."""
     return "postgres" if source.startswith(POSTGRES) else Path(source).name
 
 
 def _missing(packages: str) -> str:
-    return f"checkpoints in such a database are read with another package: pip install {packages}"
+    return f"reading checkpoints from this database needs another package: pip install {packages}"

@@ -1,4 +1,4 @@
-"""What two replays of the same do not agree on."""
+"""Compares two replays of the same source."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.model import ContextGap, InjectionResult, freeze
 from langgraph_scrum_master.replay.model import Replay, ReplayStep
 
-PRECISE = 4
-"""Digits of a score that count: the last ones may differ between machines."""
+SCORE_DIGITS = 4
+"""Scores are compared to this many digits, because the last ones may differ between machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Plain):
-    """One thing that is not the same."""
+    """One value that differs."""
 
     what: str
     before: Any = field(hash=False)
@@ -25,7 +25,7 @@ class Change(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDifference(Plain):
-    """A step that is not the same, and in what."""
+    """A step with differences."""
 
     where: str
     thread: str
@@ -38,14 +38,14 @@ class StepDifference(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference(Plain):
-    """The steps that are not the same; false if there are none."""
+    """The steps that differ. Falsy if there are none."""
 
     steps: tuple[StepDifference, ...] = ()
     compared: int = 0
-    """Steps that both have."""
+    """Number of steps in both replays."""
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
-    """Steps that only one of the two has."""
+    """Steps in only one of the two replays."""
 
     def __post_init__(self) -> None:
         freeze(self, "steps", "only_before", "only_after")
@@ -55,7 +55,7 @@ class Difference(Plain):
 
 
 def difference(before: Replay, after: Replay) -> Difference:
-    """What the second replay gives otherwise than the first."""
+    """The differences between two replays."""
     old, new = _by_place(before), _by_place(after)
     pairs = [(old[place], step) for place, step in new.items() if place in old]
     changed = [(step, changes) for earlier, step in pairs if (changes := tuple(_changes(earlier, step)))]
@@ -65,13 +65,13 @@ def difference(before: Replay, after: Replay) -> Difference:
             for step, changes in changed
         ),
         compared=len(pairs),
-        only_before=tuple(_named(place) for place in old if place not in new),
-        only_after=tuple(_named(place) for place in new if place not in old),
+        only_before=tuple(_place_name(place) for place in old if place not in new),
+        only_after=tuple(_place_name(place) for place in new if place not in old),
     )
 
 
 def against_recorded(replay: Replay) -> Difference:
-    """What a replay gives otherwise than was recorded, where the scrum master looked."""
+    """The differences between a replay and the recorded results, for steps in which the scrum master ran."""
     ran = [step for step in replay.steps if step.ran]
     then = [replace(step, result=step.recorded, gaps=_gaps(step.recorded), given_up=()) for step in ran]
     now = [replace(step, gaps=_gaps(step.result), given_up=()) for step in ran]
@@ -83,7 +83,7 @@ def _gaps(result: InjectionResult | None) -> tuple[ContextGap, ...]:
 
 
 def _by_place(replay: Replay) -> dict[tuple[str, str, int, int], ReplayStep]:
-    """The steps by where they stand; those of one place, such as checkpoints of two branches, in their order."""
+    """The steps by place. Steps of the same place, such as checkpoints of two branches, are numbered."""
     seen: dict[tuple[str, str, int], int] = {}
     placed: dict[tuple[str, str, int, int], ReplayStep] = {}
     for step in replay.steps:
@@ -92,7 +92,7 @@ def _by_place(replay: Replay) -> dict[tuple[str, str, int, int], ReplayStep]:
     return placed
 
 
-def _named(place: tuple[str, str, int, int]) -> str:
+def _place_name(place: tuple[str, str, int, int]) -> str:
     where, thread, step, _ = place
     return " ".join(filter(None, (where, thread, f"step {step}")))
 
@@ -105,23 +105,23 @@ def _changes(before: ReplayStep, after: ReplayStep) -> Iterator[Change]:
 
 
 def _facts(step: ReplayStep) -> Mapping[str, Any]:
-    """What counts of a step, by name; None where it is not known."""
+    """The values of a step that are compared. None where a value is unknown."""
     result = step.result
     gaps = [f"{gap.agent}: {gap.reason}, {gap.confidence:.2f}: {gap.context_query}" for gap in step.gaps]
     if result is None:
-        return {"outcome": step.outcome, "gaps": gaps, **dict.fromkeys(_OF_RESULT), "failure": step.failure}
+        return {"outcome": step.outcome, "gaps": gaps, **dict.fromkeys(_RESULT_FACTS), "failure": step.failure}
     return {
         "outcome": step.outcome,
         "gaps": gaps,
         "target": result.injection_target if result.injected else "",
-        "contexts": {each.key: round(each.relevance_score, PRECISE) for each in result.contexts_retrieved},
+        "contexts": {each.key: round(each.relevance_score, SCORE_DIGITS) for each in result.contexts_retrieved},
         "dropped": {each.key: each.why for each in result.dropped},
         "failures": [failure.source for failure in result.failures],
         "tokens": result.total_tokens,
-        # A checkpoint keeps no text that was read already.
+        # A checkpoint no longer has the text once the agent has read it.
         "text": result.text or ("" if not result.injected else None),
         "failure": step.failure,
     }
 
 
-_OF_RESULT = ("target", "contexts", "dropped", "failures", "tokens", "text")
+_RESULT_FACTS = ("target", "contexts", "dropped", "failures", "tokens", "text")

@@ -1,4 +1,4 @@
-"""What a replay is made from: files, folders of them, and databases of checkpoints, as runs of snapshots."""
+"""Loads the sources of a replay (files, folders, checkpoint databases) as runs of snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from langgraph_scrum_master.team.record.snapshots import taken
 from langgraph_scrum_master.team.state import READ_BACK
 
 LoadProgress: TypeAlias = Callable[[int, int], None]
-"""Told how many of how many are done: snapshots, or files if there are several."""
+"""Called with the number done and the total: of snapshots, or of files if there are several."""
 
 
 def runs(
@@ -28,89 +28,89 @@ def runs(
     subgraph: str | None = None,
     progress: LoadProgress | None = None,
 ) -> Iterator[Run]:
-    """The runs that a source holds; what cannot be read in it is in its place. With a thread, only its snapshots."""
-    found: Iterator[Run]
+    """The runs of a source, or of one of its threads. Unreadable snapshots are reported in their place."""
+    loaded: Iterator[Run]
     if isinstance(source, str | Path) and is_database(source):
-        of_thread = list(thread_steps(str(source), thread, subgraph))
-        found, count = iter(of_thread), len(of_thread)
+        thread_runs = list(thread_steps(str(source), thread, subgraph))
+        loaded, count = iter(thread_runs), len(thread_runs)
     elif subgraph is not None:
-        raise DecodeError(f"only a database of checkpoints has subgraphs, got {subgraph!r} for {source!r:.80}")
+        raise DecodeError(f"only a checkpoint database has subgraphs, got {subgraph!r} for {source!r:.80}")
     elif isinstance(source, str | Path):
         files = _files(source)
         folder = Path(source) if Path(source).is_dir() else None
         placed = (snapshots_in(path, name, folder) for name, path in files.items())
-        found, count = _of_thread(placed, thread, str(source)), len(files)
+        loaded, count = _thread_runs(placed, thread, str(source)), len(files)
     else:
-        found, count = _of_thread([_given(source)], thread, "what was given"), 1
-    yield from found if progress is None else _counted(found, count, progress)
+        loaded, count = _thread_runs([_from_objects(source)], thread, "the given states"), 1
+    yield from loaded if progress is None else _with_progress(loaded, count, progress)
 
 
-def _counted(found: Iterable[Run], count: int, progress: LoadProgress) -> Iterator[Run]:
-    """The runs, each of which tells how far it is, or if there are several, which it is."""
-    for number, run in enumerate(found):
+def _with_progress(loaded: Iterable[Run], count: int, progress: LoadProgress) -> Iterator[Run]:
+    """The runs, reporting progress by run, or by snapshot if there is only one."""
+    for number, run in enumerate(loaded):
         if count > 1:
             progress(number, count)
-        yield run if count > 1 else run._replace(snapshots=_counting(run, progress))
+        yield run if count > 1 else run._replace(snapshots=_counted_snapshots(run, progress))
 
 
-def _counting(run: Run, progress: LoadProgress) -> Iterator[Placed]:
+def _counted_snapshots(run: Run, progress: LoadProgress) -> Iterator[Placed]:
     for number, placed in enumerate(run.snapshots):
         progress(number, run.total)
         yield placed
 
 
 def _files(source: str | Path) -> dict[str, Path]:
-    """The files of a source by their name in it."""
-    place = Path(source)
+    """The files of a source by relative path."""
+    path = Path(source)
     try:
-        if not S_ISDIR(place.stat().st_mode):
-            return {place.name: place}
-        # Otherwise a folder that may not be looked into would seem to be empty.
-        os.listdir(place)
+        if not S_ISDIR(path.stat().st_mode):
+            return {path.name: path}
+        # Raises for an unreadable folder, which would otherwise seem empty.
+        os.listdir(path)
     except (FileNotFoundError, NotADirectoryError):
-        # A connection string, of whatever, may hold a password.
+        # Any connection string may contain a password.
         name = str(source).split("://", 1)[0]
         raise NotFoundError(
-            f"there is no {name!r}: give a file or folder of snapshots, a SQLite database of checkpoints, or a "
-            "connection string of PostgreSQL"
+            f"there is no {name!r}: pass a file or folder of snapshots, a SQLite checkpoint database, or a "
+            "PostgreSQL connection string"
         ) from None
     except OSError as error:
-        raise DecodeError(f"cannot read {str(place)!r}: {error.strerror}") from error
-    files = [path for path in sorted(place.rglob("*")) if path.suffix in FILE_SUFFIXES and path.name[:1] != "."]
+        raise DecodeError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    files = [each for each in sorted(path.rglob("*")) if each.suffix in FILE_SUFFIXES and each.name[:1] != "."]
     if not files:
-        raise DecodeError(f"there are no snapshots in {str(place)!r}: it has no files of {' or '.join(FILE_SUFFIXES)}")
-    return {path.relative_to(place).as_posix(): path for path in files}
+        raise DecodeError(f"there are no snapshots in {str(path)!r}: it has no {' or '.join(FILE_SUFFIXES)} files")
+    return {each.relative_to(path).as_posix(): each for each in files}
 
 
-def _of_thread(found: Iterable[Iterable[Placed]], thread: str | None, name: str) -> Iterator[Run]:
-    """A run of each, with the snapshots of the thread alone if one is named."""
+def _thread_runs(sources: Iterable[Iterable[Placed]], thread: str | None, name: str) -> Iterator[Run]:
+    """One run per source, with the snapshots of one thread if it is given."""
     seen: set[str] = set()
 
-    def wanted(placed: Placed) -> bool:
+    def selected(placed: Placed) -> bool:
         if placed.snapshot is None:
             return True
         seen.add(placed.snapshot.thread)
         return thread in (None, placed.snapshot.thread)
 
-    for each in found:
-        yield _run(filter(wanted, each))
+    for each in sources:
+        yield _run(filter(selected, each))
     if thread is not None and seen and thread not in seen:
-        told = f"its threads are {sorted(filter(None, seen))}" if any(seen) else "its steps name none"
-        raise NotFoundError(f"there is no thread {thread!r} in {name!r}: {told}")
+        hint = f"its threads are {sorted(filter(None, seen))}" if any(seen) else "its steps have no thread"
+        raise NotFoundError(f"there is no thread {thread!r} in {name!r}: {hint}")
 
 
-def _given(things: Iterable[object]) -> Iterator[Placed]:
-    given = list(things)
-    if given and all(is_saved_state(thing) for thing in given):
-        yield from history_steps(given)
+def _from_objects(objects: Iterable[object]) -> Iterator[Placed]:
+    listed = list(objects)
+    if listed and all(is_saved_state(each) for each in listed):
+        yield from history_steps(listed)
         return
-    for thing in given:
-        if isinstance(thing, Snapshot):
-            yield Placed("", thing)
-        elif state := mapping_of(thing):
+    for each in listed:
+        if isinstance(each, Snapshot):
+            yield Placed("", each)
+        elif state := mapping_of(each):
             yield Placed("", taken(state, at="", origin="state", ran=False))
         else:
-            yield Placed("", None, f"a snapshot or a state must be given, got {thing!r:.80}")
+            yield Placed("", None, f"expected a snapshot or a state, got {each!r:.80}")
 
 
 def _run(placed: Iterable[Placed]) -> Run:
@@ -118,14 +118,16 @@ def _run(placed: Iterable[Placed]) -> Run:
     first = next(snapshots, None)
     if first is None:
         return Run(())
-    # Of a long conversation each snapshot is made when it is its turn.
+    # Snapshots of a long conversation are made one at a time.
     if first.snapshot is not None and first.snapshot.origin == "messages":
         return Run(chain([first], snapshots), True, first.of or 0)
     whole = [first, *snapshots]
-    return Run(whole, all(_is_bare(each.snapshot) for each in whole if each.snapshot is not None), len(whole))
+    return Run(
+        whole, all(_has_no_scrum_master(each.snapshot) for each in whole if each.snapshot is not None), len(whole)
+    )
 
 
-def _is_bare(snapshot: Snapshot) -> bool:
-    """Whether it is a step of a team that has no scrum master."""
+def _has_no_scrum_master(snapshot: Snapshot) -> bool:
+    """Whether the step is from a graph without a scrum master."""
     ours = snapshot.ran or any(snapshot.state.get(key) for key in READ_BACK)
     return snapshot.origin in ("checkpoint", "messages") and not ours

@@ -1,4 +1,4 @@
-"""What a replay gives: each step with all that was seen, considered, kept and dropped."""
+"""The result of a replay: each step with what was observed, considered, kept and dropped."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.team.record.facts import GapOutcome, outcome
 
 Fate: TypeAlias = Literal["kept"] | DropReason
-"""What became of a context: the agent gets it, or why not."""
+"""Whether a context was kept, or why it was dropped."""
 
 StepOutcome: TypeAlias = Literal["silent"] | GapOutcome
-"""What a step comes to; silent where there is no gap."""
+"""The outcome of a step. Silent if there is no gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Considered(Plain):
-    """A context that a source offered, whole and with its scores, and what became of it."""
+    """A context that a source returned, untrimmed and with its scores, and its fate."""
 
     context: RetrievedContext
-    """As it was found: what the agent gets may be trimmed."""
+    """As the source returned it. The agent may get a trimmed text."""
     fate: Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetUse(Plain):
-    """What a text takes of what it may take."""
+    """How much of the budget the injected text uses."""
 
     items: int
     max_items: int
@@ -49,16 +49,16 @@ class BudgetUse(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said(Plain):
-    """A turn, and to whom it handed the work, where its tool calls say so."""
+    """A turn, and the agent it hands over to if its tool calls name one."""
 
     id: str
     agent: str
     kind: TurnKind
     text: str
     tools: tuple[str, ...] = ()
-    """Tools that were called, by name."""
+    """Names of the tools that it calls."""
     time: float | None = None
-    """Seconds since the epoch, where the message tells."""
+    """Seconds since the epoch, or None if the message has no time."""
     handed_to: str = ""
 
     def __post_init__(self) -> None:
@@ -67,60 +67,60 @@ class Said(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayStep(Plain):
-    """One snapshot, looked at again."""
+    """One snapshot, evaluated again."""
 
     where: str
-    """The file, with the line, or the database that it is from."""
+    """The file with the line, or the database."""
     thread: str = ""
     step: int = 0
     at: str = ""
-    """What the clock said; empty if that is not known."""
+    """The recorded time, or empty if unknown."""
     speaker: str = ""
     said: str = ""
-    """The newest message."""
+    """The text of the latest message."""
     turns: tuple[Said, ...] = ()
-    """What was said since the step before, of the last 100 messages."""
+    """The turns since the previous step, of the last 100 messages."""
     cycles: tuple[CyclePattern, ...] = ()
     gaps: tuple[ContextGap, ...] = ()
-    """All gaps that are not settled, the one that is served first."""
+    """All open gaps, first the one that is served."""
     given_up: tuple[ContextGap, ...] = ()
-    """Gaps that were tried as often as they may be."""
+    """Gaps that reached `max_attempts`."""
     queries: tuple[str, ...] = ()
-    """What the sources were asked."""
+    """The queries sent to the sources."""
     considered: tuple[Considered, ...] = ()
-    """All that the sources offered, best first."""
+    """All contexts that the sources returned, best first."""
     result: InjectionResult | None = None
     budget: BudgetUse | None = None
     config: dict[str, Any] = field(default_factory=dict, hash=False)
-    """The settings that it was replayed with."""
+    """The settings of the replay."""
     ran: bool = False
-    """Whether the scrum master looked at it then."""
+    """Whether the scrum master ran at this step."""
     recorded: InjectionResult | None = None
-    """What came of it then, if that is known; without its texts, where a checkpoint tells."""
+    """The recorded result, if there is one. From a checkpoint it has no texts."""
     injection_outcome: str = ""
     """Outcome of the recorded injection, from later steps: used, ignored, asked_again or open."""
     unasked: tuple[str, ...] = ()
-    """Sources that were asked then and are not there now."""
+    """Sources of the recorded run that are missing now."""
     failure: str = ""
-    """Why nothing could be observed."""
+    """Why the state could not be observed."""
 
     def __post_init__(self) -> None:
         freeze(self, "turns", "cycles", "gaps", "given_up", "queries", "considered", "unasked")
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """What it is known by in another replay of the same."""
+        """Identifies the step in other replays of the same source."""
         return self.where, self.thread, self.step
 
     @property
     def outcome(self) -> StepOutcome:
-        """What it comes to."""
+        """Silent, or the outcome of the gap that was served."""
         return "silent" if self.result is None else outcome(self.result)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem(Plain):
-    """Something that could not be replayed; the rest was."""
+    """Something that could not be replayed."""
 
     where: str
     error: str
@@ -128,17 +128,17 @@ class Problem(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay(Plain):
-    """Snapshots, looked at again."""
+    """Snapshots, evaluated again."""
 
     steps: tuple[ReplayStep, ...]
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
-    """What else the source holds that was not looked at, and how to do that."""
+    """What the source has that was not replayed, and how to replay it."""
 
     def __post_init__(self) -> None:
         freeze(self, "steps", "problems", "notes")
 
     @property
     def outcomes(self) -> dict[StepOutcome, int]:
-        """How often it came to what."""
+        """Number of steps by outcome."""
         return dict(sorted(Counter(step.outcome for step in self.steps).items()))

@@ -1,4 +1,4 @@
-"""A memory to read in, from a folder that stays as it is."""
+"""Opens a copy of a memory folder, so that the original is not modified."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.protocols import MemoryStore
 
 
-def copied(folder: str | Path, copy: Path) -> Path:
-    """A copy of a memory's folder, also while somebody uses it: SQLite's passing files may go meanwhile."""
+def copy_folder(folder: str | Path, copy: Path) -> Path:
+    """Copy a memory folder, even while it is in use: temporary SQLite files may disappear meanwhile."""
 
-    def as_long_as_it_is_there(source: str, target: str) -> str:
+    def copy_if_present(source: str, target: str) -> str:
         with suppress(FileNotFoundError):
             shutil.copy2(source, target)
         return target
 
-    return Path(shutil.copytree(folder, copy, copy_function=as_long_as_it_is_there))
+    return Path(shutil.copytree(folder, copy, copy_function=copy_if_present))
 
 
 @contextmanager
-def borrowed(folder: str | Path, namespace: str = "default", embedder: str = "static") -> Iterator[MemoryStore]:
-    """The memory of a folder, in a copy: merely opening Chroma and its ledger writes."""
+def memory_copy(folder: str | Path, namespace: str = "default", embedder: str = "static") -> Iterator[MemoryStore]:
+    """Open a copy of a memory folder, because opening a memory writes to it."""
     from langgraph_scrum_master.memory.chroma import ChromaMemory
 
     if not is_memory(Path(folder)):
-        raise NotFoundError(f"there is no memory in {str(folder)!r}: give the folder that ChromaMemory was opened with")
-    with TemporaryDirectory(prefix="scrum-master-") as place:
+        raise NotFoundError(f"there is no memory in {str(folder)!r}: pass the folder of a ChromaMemory")
+    with TemporaryDirectory(prefix="scrum-master-") as temporary:
         try:
-            copy = copied(folder, Path(place) / "memory")
+            copy = copy_folder(folder, Path(temporary) / "memory")
         except OSError as error:
-            raise StoreError(f"the memory in {str(folder)!r} cannot be read: {error.strerror or error}") from error
+            raise StoreError(f"cannot read the memory in {str(folder)!r}: {error.strerror or error}") from error
         memory = ChromaMemory(copy, namespace=namespace, embedder=embedder)
         try:
             yield memory

@@ -1,4 +1,4 @@
-"""What came of the gaps of a run, as it was recorded: nothing is looked for again."""
+"""Reports the recorded outcomes of gaps, without new searches."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from langgraph_scrum_master.team.state import merge_records, records
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tally(Plain):
-    """Gaps of one agent for one reason, and what came of them."""
+    """The gaps of one agent with one reason, by outcome."""
 
     agent: str
     reason: str
     gaps: int = 0
     served: int = 0
     abstained: int = 0
-    """Nothing good enough was found."""
+    """Nothing relevant enough was found."""
     escalated: int = 0
-    """The need came up again after all attempts."""
+    """The need came up again after `max_attempts`."""
     waiting: int = 0
-    """Still waiting for its turn, or gone by itself meanwhile."""
+    """Still pending, or closed without being served."""
     used: int = 0
     ignored: int = 0
     asked_again: int = 0
     open: int = 0
-    """Served, and the agent has not said enough since to tell."""
+    """Served, but the outcome is not yet known."""
     tokens: int = 0
-    """Of all texts that were given."""
+    """Of all injected texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report(Plain):
-    """What came of all gaps, by agent and reason."""
+    """The outcomes of all gaps, by agent and reason."""
 
     rows: tuple[_Tally, ...]
     threads: int = 0
-    """Conversations in which there was a gap; 0 if the source does not tell."""
+    """Number of threads with a gap, or 0 if the source has no threads."""
 
     def __post_init__(self) -> None:
         freeze(self, "rows")
 
     @property
     def total(self) -> _Tally:
-        """All rows added up."""
-        return _added(self.rows, agent="", reason="")
+        """The sum of all rows."""
+        return _sum(self.rows, agent="", reason="")
 
 
 def report(source: str | Path, thread: str | None = None) -> Report:
@@ -65,21 +65,21 @@ def report(source: str | Path, thread: str | None = None) -> Report:
     rows: dict[tuple[str, str], list[_Tally]] = {}
     for record in (record for history in histories.values() for record in history):
         rows.setdefault((record.agent, record.reason), []).append(_tally(record))
-    found = [_added(each, agent=agent, reason=reason) for (agent, reason), each in sorted(rows.items())]
-    return Report(rows=tuple(found), threads=sum(bool(name and history) for name, history in histories.items()))
+    tallies = [_sum(each, agent=agent, reason=reason) for (agent, reason), each in sorted(rows.items())]
+    return Report(rows=tuple(tallies), threads=sum(bool(name and history) for name, history in histories.items()))
 
 
 def _histories(source: str | Path, thread: str | None) -> Iterator[tuple[str, list[InjectionRecord]]]:
-    """The records of each thread, as far as they are known in the end."""
+    """The latest injection records of each thread."""
     if (logged := _audit_log(source)) is not None:
         if thread is not None:
-            raise ConfigError(f"an audit log does not tell threads apart, got the thread {thread!r}: leave it out")
+            raise ConfigError(f"an audit log has no threads, got thread {thread!r}: remove it")
         yield "", logged
         return
     names = [thread]
     if thread is None and is_database(source):
         names = [each.thread for each in threads(str(source))]
-    found: dict[str, list[InjectionRecord]] = {}
+    histories: dict[str, list[InjectionRecord]] = {}
     problem = ""
     for name in names:
         for run in runs(source, name):
@@ -88,21 +88,23 @@ def _histories(source: str | Path, thread: str | None) -> Iterator[tuple[str, li
                     problem = problem or placed.problem
                     continue
                 turns = tuple(read_turns(snapshot.state.get("messages")))
-                kept = merge_records(found.get(snapshot.thread, []), records(snapshot.state.get("injection_history")))
+                history = merge_records(
+                    histories.get(snapshot.thread, []), records(snapshot.state.get("injection_history"))
+                )
                 result = snapshot.result
-                if result is not None and result.gap.gap_id not in {record.gap_id for record in kept}:
-                    kept = merge_records(kept, [replace(record_of(result), news=news_in(result, turns))])
-                found[snapshot.thread] = merge_records(kept, outcomes(kept, turns, ()))
-    if not found:
+                if result is not None and result.gap.gap_id not in {record.gap_id for record in history}:
+                    history = merge_records(history, [replace(record_of(result), news=news_in(result, turns))])
+                histories[snapshot.thread] = merge_records(history, outcomes(history, turns, ()))
+    if not histories:
         why = f": {problem}" if problem else ""
         raise DecodeError(
-            f"there is nothing to report on in {Path(source).name!r}{why}; give an audit log, snapshots or checkpoints"
+            f"there is nothing to report on in {Path(source).name!r}{why}; pass an audit log, snapshots or checkpoints"
         )
-    yield from found.items()
+    yield from histories.items()
 
 
 def record_of(result: InjectionResult) -> InjectionRecord:
-    """The history record of a result, for sources that do not hold the state's own."""
+    """The history record of a result, for sources without `injection_history`."""
     gap = result.gap
     return InjectionRecord(
         gap_id=gap.gap_id,
@@ -120,27 +122,27 @@ def record_of(result: InjectionResult) -> InjectionRecord:
 
 
 def _audit_log(source: str | Path) -> list[InjectionRecord] | None:
-    """The records that an audit log comes to; None if the source is none."""
+    """The records of an audit log, or None if the source is not one."""
     path = Path(source)
     if path.suffix != ".jsonl" or not path.is_file():
         return None
-    kept: list[InjectionRecord] = []
+    history: list[InjectionRecord] = []
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in filter(str.strip, file):
-                said = json.loads(line)
-                if not isinstance(said, dict) or not ({"gap", "outcome_of"} & said.keys()):
-                    return kept or None
-                kept = merge_records(kept, [_logged(said)])
+                entry = json.loads(line)
+                if not isinstance(entry, dict) or not ({"gap", "outcome_of"} & entry.keys()):
+                    return history or None
+                history = merge_records(history, [_entry_record(entry)])
     except (OSError, ValueError, DecodeError):
-        return kept or None
-    return kept
+        return history or None
+    return history
 
 
-def _logged(said: dict[str, Any]) -> InjectionRecord:
-    if "outcome_of" in said:
-        return InjectionRecord.from_dict(said["outcome_of"])
-    return record_of(InjectionResult.from_dict({key: value for key, value in said.items() if key != "schema"}))
+def _entry_record(entry: dict[str, Any]) -> InjectionRecord:
+    if "outcome_of" in entry:
+        return InjectionRecord.from_dict(entry["outcome_of"])
+    return record_of(InjectionResult.from_dict({key: value for key, value in entry.items() if key != "schema"}))
 
 
 def _tally(record: InjectionRecord) -> _Tally:
@@ -165,11 +167,11 @@ COUNTS = (
     *("gaps", "served", "abstained", "escalated", "waiting"),
     *("used", "ignored", "asked_again", "open", "tokens"),
 )
-"""What is counted."""
+"""The counters of a tally."""
 
 
-def _added(rows: Iterable[_Tally], agent: str, reason: str) -> _Tally:
-    found = _Tally(agent=agent, reason=reason)
+def _sum(rows: Iterable[_Tally], agent: str, reason: str) -> _Tally:
+    total = _Tally(agent=agent, reason=reason)
     for row in rows:
-        found = replace(found, **{name: getattr(found, name) + int(getattr(row, name)) for name in COUNTS})
-    return found
+        total = replace(total, **{name: getattr(total, name) + int(getattr(row, name)) for name in COUNTS})
+    return total

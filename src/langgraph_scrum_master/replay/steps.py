@@ -1,4 +1,4 @@
-"""Snapshot → step: the pipeline once more, with the clock of then and an ear at every source."""
+"""Runs the pipeline again on a snapshot, with the recorded time, and logs what every source returns."""
 
 from __future__ import annotations
 
@@ -26,113 +26,113 @@ from langgraph_scrum_master.team.observe import Watcher, cycle_analysis
 from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.team.state import STATE_KEYS
 
-_PATIENCE = 60.0
-"""Seconds that sources have at least: what a replay gives must not depend on how busy the machine is."""
+_MIN_DEADLINE = 60.0
+"""Minimum deadline of sources in seconds, so that the result does not depend on the load of the machine."""
 
 Play: TypeAlias = Callable[[str, Snapshot], Awaitable[ReplayStep]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Player:
-    """With what snapshots are played."""
+    """The parts that snapshots are replayed with."""
 
     scrum_master: ScrumMaster | None
     config: InjectionConfig | Mapping[str, Any] | None
     memory: MemoryStore | None
 
-    def run(self, *, carried: bool) -> Play:
-        """Plays the snapshots of one run, one after the other."""
+    def run(self, *, carries_state: bool) -> Play:
+        """A function that replays the snapshots of one run in order."""
         watcher, written, before = Watcher(), dict[str, dict[str, Any]](), dict[str, tuple[Turn, ...]]()
 
         async def play(where: str, snapshot: Snapshot) -> ReplayStep:
-            ours = written.setdefault(snapshot.thread, {}) if carried else {}
-            pipeline, heard = self._pipeline(snapshot, watcher)
+            ours = written.setdefault(snapshot.thread, {}) if carries_state else {}
+            pipeline, source_log = self._pipeline(snapshot, watcher)
             at = snapshot.at if instant(snapshot.at) >= 0 else ""
-            # The state that the scrum master itself looked at came without the time of a checkpoint.
+            # When the scrum master ran, it saw the state without the checkpoint's time.
             dated = snapshot.origin == "checkpoint" and at and not snapshot.ran
             state = {**snapshot.state, **ours}
-            sighting = await off_loop(pipeline.sight, Dated(state, at) if dated and state else state)
-            result = await pipeline.serve(sighting, self._memory(), _unheard)
+            sighting = await off_loop(pipeline.sight, TimestampedState(state, at) if dated and state else state)
+            result = await pipeline.serve(sighting, self._memory(), _ignore_event)
             update = pipeline.update(sighting, result)
             ours.update({key: update[key] for key in STATE_KEYS if key in update})
-            said = _said(sighting.observation, before.get(snapshot.thread, ()))
+            new_turns = _new_turns(sighting.observation, before.get(snapshot.thread, ()))
             before[snapshot.thread] = sighting.observation.turns
-            return replace(_step(where, snapshot, sighting, result, heard, pipeline.config), turns=said)
+            return replace(_step(where, snapshot, sighting, result, source_log, pipeline.config), turns=new_turns)
 
         return play
 
     def _memory(self) -> MemoryStore | None:
         return self.memory if self.memory is not None or self.scrum_master is None else self.scrum_master.memory
 
-    def _pipeline(self, snapshot: Snapshot, watcher: Watcher) -> tuple[Pipeline, Heard]:
-        moment = _moment(snapshot)
+    def _pipeline(self, snapshot: Snapshot, watcher: Watcher) -> tuple[Pipeline, SourceLog]:
+        time = _recorded_time(snapshot)
         base = replace(
             self.scrum_master.pipeline if self.scrum_master is not None else Pipeline(),
             config=settings(snapshot, self.config, self.scrum_master),
-            clock=lambda: moment,
+            clock=lambda: time,
             watcher=watcher,
             recorder=None,
             snapshots=None,
             assistant=None,
         )
         sources = base.asked(self._memory())
-        heard = Heard(tuple(source.name for source in sources), [], [])
-        # One that is given takes the place of its namesake.
-        return replace(base, sources=tuple(_Overheard(source, heard) for source in sources)), heard
+        source_log = SourceLog(tuple(source.name for source in sources), [], [])
+        # A given source replaces the built-in one of the same name.
+        return replace(base, sources=tuple(_LoggedSource(source, source_log) for source in sources)), source_log
 
 
-class Dated(NamedTuple):
-    """A state and when it was saved, in the shape of LangGraph's own snapshots."""
+class TimestampedState(NamedTuple):
+    """A state and its time, in the shape of LangGraph's `StateSnapshot`."""
 
     values: dict[str, Any]
     created_at: str
 
 
-class Heard(NamedTuple):
-    """Which sources there are, what they were asked, and what they offered."""
+class SourceLog(NamedTuple):
+    """The sources, their queries, and the contexts that they returned."""
 
     sources: tuple[str, ...]
     queries: list[str]
-    offered: list[object]
+    returned: list[object]
 
 
-class _Overheard:
-    """A source, with a note of what it is asked and offers."""
+class _LoggedSource:
+    """A source that logs its queries and results."""
 
-    def __init__(self, source: Source, heard: Heard) -> None:
+    def __init__(self, source: Source, log: SourceLog) -> None:
         self.name = source.name
         self._source = source
-        self._heard = heard
+        self._log = log
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """What the source itself finds."""
-        self._heard.queries.append(query.text)
-        found = list(await self._source.find(query, state))
-        self._heard.offered.extend(found)
-        return found
+        """The contexts of the wrapped source."""
+        self._log.queries.append(query.text)
+        contexts = list(await self._source.find(query, state))
+        self._log.returned.extend(contexts)
+        return contexts
 
 
 def settings(
     snapshot: Snapshot, given: InjectionConfig | Mapping[str, Any] | None, scrum_master: ScrumMaster | None = None
 ) -> InjectionConfig:
-    """The settings for a snapshot: what is given, else the scrum master's, else those that were recorded."""
+    """The settings for a snapshot: the given ones, else the scrum master's, else the recorded ones."""
     if scrum_master is not None:
         own = scrum_master.pipeline.config
     else:
         own = InjectionConfig.from_dict(snapshot.config) if snapshot.config is not None else InjectionConfig()
-    chosen = given if isinstance(given, InjectionConfig) else replace(own, **_named(given or {}))
-    return replace(chosen, log_injections=False, deadline=max(chosen.deadline, _PATIENCE))
+    chosen = given if isinstance(given, InjectionConfig) else replace(own, **_known_settings(given or {}))
+    return replace(chosen, log_injections=False, deadline=max(chosen.deadline, _MIN_DEADLINE))
 
 
-def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+def _known_settings(given: Mapping[str, Any]) -> dict[str, Any]:
     known = [each.name for each in fields(InjectionConfig)]
     if unknown := sorted(set(given) - set(known)):
-        raise ConfigError(f"there are no settings {unknown}, they must be among {known}")
+        raise ConfigError(f"unknown settings {unknown}: settings are {known}")
     return dict(given)
 
 
-def _moment(snapshot: Snapshot) -> float:
-    """The clock of then: as recorded, else that of the newest message that tells, else the epoch."""
+def _recorded_time(snapshot: Snapshot) -> float:
+    """The recorded time, else that of the latest message with a time, else the epoch."""
     if (known := instant(snapshot.at)) >= 0:
         return known
     times = (turn.time for turn in reversed(read_turns(snapshot.state.get("messages"))) if turn.time is not None)
@@ -144,7 +144,7 @@ def _step(
     snapshot: Snapshot,
     sighting: Sighting,
     result: InjectionResult | None,
-    heard: Heard,
+    source_log: SourceLog,
     config: InjectionConfig,
 ) -> ReplayStep:
     newest = _newest(sighting)
@@ -158,20 +158,20 @@ def _step(
         cycles=cycle_analysis(sighting.observation).patterns_found,
         gaps=sighting.gaps,
         given_up=sighting.given_up,
-        queries=tuple(dict.fromkeys(heard.queries)),
-        considered=_considered(heard.offered, result) if result is not None else (),
+        queries=tuple(dict.fromkeys(source_log.queries)),
+        considered=_considered(source_log.returned, result) if result is not None else (),
         result=result,
         budget=_budget(result, config) if result is not None else None,
         config=config.to_dict(),
         ran=snapshot.ran,
         recorded=snapshot.result,
-        unasked=tuple(name for name in snapshot.sources if name not in heard.sources),
+        unasked=tuple(name for name in snapshot.sources if name not in source_log.sources),
         failure=sighting.failure,
     )
 
 
-def _said(observation: Observation, before: tuple[Turn, ...]) -> tuple[Said, ...]:
-    """The turns that came after those of the step before."""
+def _new_turns(observation: Observation, before: tuple[Turn, ...]) -> tuple[Said, ...]:
+    """The turns since the previous step."""
     handed_to = {(handoff.turn, handoff.source): handoff.target for handoff in observation.handoffs}
     return tuple(
         Said(
@@ -188,7 +188,7 @@ def _said(observation: Observation, before: tuple[Turn, ...]) -> tuple[Said, ...
 
 
 def _overlap(before: tuple[Turn, ...], now: tuple[Turn, ...]) -> int:
-    """How many of the turns were there before; the oldest may be gone, and the same may be said again."""
+    """How many of the turns the previous step had too. The oldest may be gone, and turns may repeat."""
     old, new = [turn.id for turn in before], [turn.id for turn in now]
     return next((len(old) - start for start in range(len(old)) if old[start:] == new[: len(old) - start]), 0)
 
@@ -197,13 +197,13 @@ def _newest(sighting: Sighting) -> Turn | None:
     return sighting.observation.turns[-1] if sighting.observation.turns else None
 
 
-def _considered(offered: Iterable[object], result: InjectionResult) -> tuple[Considered, ...]:
-    """Each context that was offered once, at its best, with what became of it."""
+def _considered(returned: Iterable[object], result: InjectionResult) -> tuple[Considered, ...]:
+    """Each returned context once, with its best score and its fate."""
     fates: dict[tuple[str, str], Fate] = {(each.source, each.key): each.why for each in reversed(result.dropped)}
     fates |= {(each.source, each.key): "kept" for each in result.contexts_retrieved}
     best: dict[tuple[str, str], RetrievedContext] = {}
-    # A source of somebody's may offer anything: what is no context fails that source.
-    contexts = [each for each in offered if isinstance(each, RetrievedContext)]
+    # A custom source may return anything. Other types than contexts fail the source.
+    contexts = [each for each in returned if isinstance(each, RetrievedContext)]
     for context in sorted(contexts, key=lambda c: (-c.relevance_score, c.source, c.key)):
         best.setdefault((context.source, context.key), context)
     return tuple(Considered(context=context, fate=fates[name]) for name, context in best.items() if name in fates)
@@ -220,5 +220,5 @@ def _budget(result: InjectionResult, config: InjectionConfig) -> BudgetUse:
     )
 
 
-def _unheard(_event: str, _facts: dict[str, Any]) -> None:
-    """Nobody watches a replay."""
+def _ignore_event(_event: str, _facts: dict[str, Any]) -> None:
+    """A replay streams no events."""
