@@ -407,7 +407,7 @@ async def test_one_memory_that_is_larger_than_the_budget_is_cut_to_fit_and_that_
 
     assert result.memories_included == (huge.key,)
     assert result.total_tokens <= 60
-    (told,) = [entry["told"] for entry in logged if entry["event"] == "memory.truncated"]
+    (told,) = [entry["detail"] for entry in logged if entry["event"] == "memory.truncated"]
     assert re.fullmatch(rf"Truncated memory {re.escape(huge.key)} from \d+ to \d+ tokens", told)
 
 
@@ -472,7 +472,7 @@ def test_whatever_is_found_the_text_is_within_its_budget_in_order_and_nothing_is
         ChromaMemory(), budget=budget, clock=lambda: NOW, count_tokens=count, min_relevance_score=0
     )
 
-    result = pipeline._fitted(Query(text="word", agent="", now=at(0), session="s1"), found, ())
+    result = pipeline._fit(Query(text="word", agent="", now=at(0), session="s1"), found, ())
 
     assert (result.total_tokens == count(result.text) <= budget.total) or result.text == ""
     given_back = {context.key for context in result.contexts_retrieved if context.source != "hint"}
@@ -927,7 +927,7 @@ async def test_a_source_cannot_speak_as_the_pipeline_itself() -> None:
     result = await injected(found("A note about the login."), sources=[ASource("false", false)])
 
     assert result.divergence_alerts == ()
-    assert [failure.error for failure in result.failures] == ["a source must not give 'alert'"]
+    assert [failure.error for failure in result.failures] == ["a source must not return 'alert'"]
 
 
 @pytest.mark.parametrize(("options", "told"), [({"zone": "Europe/Berlin"}, "zone must be a tzinfo")])

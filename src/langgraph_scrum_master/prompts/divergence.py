@@ -1,4 +1,4 @@
-"""Whether a query is about something else than what was worked on lately."""
+"""Detects that a query differs from recent work."""
 
 from __future__ import annotations
 
@@ -13,33 +13,32 @@ from langgraph_scrum_master.rank.spaces import SPACES, Space
 from langgraph_scrum_master.text.terms import terms
 from langgraph_scrum_master.text.trim import trim
 
-LATELY = 2 * 3_600.0
-"""Seconds."""
+RECENT_SECONDS = 2 * 3_600.0
 
 COMPARED = 10
-"""The newest memories, with which the query is compared."""
+"""The number of recent memories that the query is compared with."""
 
-_MOST = 3
-"""Alerts at once, the least similar first."""
+_MAX_ALERTS = 3
+"""The maximum of alerts per query."""
 
 LEAST_WORDS = 3
-"""Words that a query must have: "go on" is about nothing, and no shift."""
+"""The minimum of words in a query: "go on" is no change of topic."""
 
-EXCEPTIONS = 1
-"""Spaces beside the first that may find it similar."""
+MAX_EXCEPTIONS = 1
+"""The number of spaces besides E1 in which the query may still be similar."""
 
-SUMMARY = 120
-"""Characters of the memory that an alert quotes."""
+MAX_SUMMARY = 120
+"""The maximum of characters that an alert quotes."""
 
-# Letters of scripts that put no blanks between words, of which a word has about two.
+# Letters of scripts without spaces between words. A word has about two.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
-_LOOKED_AT = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
-"""The spaces that tell what a text is about."""
+_TOPIC_SPACES = [space for space in SPACES if space.code in ("E1", "E6", "E7", "E10", "E12", "E13")]
+"""The spaces that depend on the topic of a text."""
 
 
 class DivergenceSource:
-    """Alerts where a query is unlike all that the session, or the last two hours, brought to memory."""
+    """Alerts if a query differs from all memories of the session and of the last two hours."""
 
     name = "alert"
 
@@ -47,56 +46,56 @@ class DivergenceSource:
         self._memory = memory
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """At most three alerts, the least similar first; none as long as the query is like anything recent."""
+        """Up to three alerts, least similar first; none if the query is similar to a recent memory."""
         if max(len(terms(query.text)), len(_UNSPACED.findall(query.text)) // 2) < LEAST_WORDS:
             return []
-        since = datetime.fromtimestamp(instant(query.now) - LATELY, UTC).isoformat()
+        since = datetime.fromtimestamp(instant(query.now) - RECENT_SECONDS, UTC).isoformat()
         recent = await self._memory.recent(query.text, query.session, since, k=COMPARED)
         return [_context(query, alert) for alert in divergence(recent)]
 
 
-def goes_on(query: Query, found: Sequence[RetrievedContext], bar: float) -> bool:
-    """Whether anything recent was found that serves the query: then it is no shift, and nothing need be compared."""
-    since = instant(query.now) - LATELY
-    serving = (context for context in found if context.source == "memory" and context.relevance_score >= bar)
+def continues(query: Query, contexts: Sequence[RetrievedContext], bar: float) -> bool:
+    """Whether a recent memory is relevant to the query. Then there is no change of topic to detect."""
+    since = instant(query.now) - RECENT_SECONDS
+    relevant = (context for context in contexts if context.source == "memory" and context.relevance_score >= bar)
     return any(
         instant(context.created_at) >= since or (query.session and context.metadata.get("session") == query.session)
-        for context in serving
+        for context in relevant
     )
 
 
 def divergence(recent: Sequence[MemoryResult]) -> list[DivergenceAlert]:
-    """In which spaces the query is unlike all of these; nothing unless it is in meaning and in most others."""
-    alerts = [(space, _alert(space, nearest)) for space in _LOOKED_AT if (nearest := _nearest(space, recent))]
-    unlike = [alert for space, alert in alerts if alert.similarity < space.diverges]
-    in_meaning = any(alert.space == "E1" for alert in unlike)
-    if not in_meaning or len(alerts) - len(unlike) > EXCEPTIONS:
+    """Alerts for the spaces in which the query differs from all of these, if these include E1 and most others."""
+    alerts = [(space, _alert(space, nearest)) for space in _TOPIC_SPACES if (nearest := _nearest(space, recent))]
+    divergent = [alert for space, alert in alerts if alert.similarity < space.diverges]
+    differs_in_meaning = any(alert.space == "E1" for alert in divergent)
+    if not differs_in_meaning or len(alerts) - len(divergent) > MAX_EXCEPTIONS:
         return []
-    return sorted(unlike, key=lambda alert: (alert.similarity, alert.space != "E1"))[:_MOST]
+    return sorted(divergent, key=lambda alert: (alert.similarity, alert.space != "E1"))[:_MAX_ALERTS]
 
 
 def _nearest(space: Space, recent: Sequence[MemoryResult]) -> MemoryResult | None:
-    """The one that is most like the query, the newest of several; None where the space has nothing to say."""
-    speaking = [result for result in recent if space.code in result.strengths]
-    return max(speaking, key=lambda result: result.strengths[space.code], default=None)
+    """The most similar memory, the newest of equals; None if the space does not apply."""
+    scored = [result for result in recent if space.code in result.strengths]
+    return max(scored, key=lambda result: result.strengths[space.code], default=None)
 
 
 def _alert(space: Space, nearest: MemoryResult) -> DivergenceAlert:
-    said = " ".join(nearest.content.split()).replace('"', "'")
+    text = " ".join(nearest.content.split()).replace('"', "'")
     return DivergenceAlert(
         space=space.code,
         space_name=f"{space.name.split(maxsplit=1)[1].capitalize()} space",
         memory_id=nearest.key,
-        recent_memory_summary=trim(said, lambda start: len(start) <= SUMMARY, "...") or said[:SUMMARY],
+        recent_memory_summary=trim(text, lambda start: len(start) <= MAX_SUMMARY, "...") or text[:MAX_SUMMARY],
         similarity=round(nearest.strengths[space.code], 2),
     )
 
 
 def _context(query: Query, alert: DivergenceAlert) -> RetrievedContext:
-    said = f'Recent activity in {alert.space_name}: "{alert.recent_memory_summary}"'
+    activity = f'Recent activity in {alert.space_name}: "{alert.recent_memory_summary}"'
     return RetrievedContext(
         source="alert",
-        content=f"{said}\nCurrent appears different - similarity: {alert.similarity:.2f}",
+        content=f"{activity}\nCurrent appears different - similarity: {alert.similarity:.2f}",
         relevance_score=1 - alert.similarity,
         metadata=alert.to_dict(),
         retrieved_at=query.now,

@@ -1,7 +1,6 @@
-"""Hints on when memories were made: within the last hour, yesterday, at the same time of day, on the same weekday.
+"""Hints on when memories were created: in the last hour, yesterday, at the same time of day, on the same weekday.
 
-E2 decides what is recent. E3 is the mean of time of day and weekday and does not say which of them is near, so that
-its two parts are compared here, by the same function.
+E2 decides what is recent. E3 averages time of day and weekday, so its two parts are computed here separately.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ from langgraph_scrum_master.text.terms import stem, words
 _HOUR = 3_600.0
 
 WITHIN_AN_HOUR = round(float(freshness(_HOUR)), DIGITS)
-"""The strength in E2 above which a memory is from the last hour."""
+"""Memories of the last hour have a strength above this in E2."""
 
 SAME_TIME = float(nearness(2 * _HOUR, DAY))
-"""Moments within two hours of each other are the same time of day."""
+"""Times within two hours of each other count as the same time of day."""
 
-TOPIC = 3
-"""Words that name what a memory is about."""
+TOPIC_WORDS = 3
+"""The maximum of words that describe a memory."""
 
-LONGEST_TITLE = 8
-"""Words of its title that do."""
+TITLE_WORDS = 8
+"""The maximum of words from its title."""
 
 
 def hints(query: Query, memories: Sequence[RetrievedContext], zone: tzinfo) -> list[RetrievedContext]:
-    """What can be said of the times of these memories, best first, each kind once."""
-    # The hint of the best memory comes last, and replaces others of its kind.
-    found = dict(hint for memory in reversed(memories) for hint in _hints(query, memory, zone))
-    told = {kind: found[kind] for kind in _KINDS if kind in found}
+    """One hint of each kind on these memories, which are ordered best first."""
+    # In reverse, so that the best memory wins.
+    texts = dict(hint for memory in reversed(memories) for hint in _hints(query, memory, zone))
+    ordered = {kind: texts[kind] for kind in _KINDS if kind in texts}
     return [
         RetrievedContext(
             source="hint",
@@ -44,7 +43,7 @@ def hints(query: Query, memories: Sequence[RetrievedContext], zone: tzinfo) -> l
             key=f"hint:{kind}",
             title=text,
         )
-        for kind, text in told.items()
+        for kind, text in ordered.items()
     ]
 
 
@@ -70,16 +69,16 @@ def _hints(query: Query, memory: RetrievedContext, zone: tzinfo) -> Iterator[tup
 
 
 def _freshness(memory: RetrievedContext, age: float) -> float:
-    """The strength in E2, also where the memory's store did not give it."""
+    """The strength in E2, computed if the store did not return it."""
     known = memory.strengths.get(RECENT.code)
     return round(float(freshness(age)), DIGITS) if known is None else known
 
 
 def _topic(query: Query, memory: RetrievedContext) -> str:
-    """Its title, or the words that it shares with the query, or its first ones."""
+    """The title of a memory, the words that it shares with the query, or its first words."""
     if memory.title:
-        return " ".join(memory.title.split()[:LONGEST_TITLE])
-    asked = {stem(word) for word in words(query.text)}
-    said = list(dict.fromkeys(words(memory.content)))
-    shared = [word for word in said if stem(word) in asked]
-    return " ".join((shared or said)[:TOPIC]) or "this"
+        return " ".join(memory.title.split()[:TITLE_WORDS])
+    query_stems = {stem(word) for word in words(query.text)}
+    memory_words = list(dict.fromkeys(words(memory.content)))
+    shared = [word for word in memory_words if stem(word) in query_stems]
+    return " ".join((shared or memory_words)[:TOPIC_WORDS]) or "this"

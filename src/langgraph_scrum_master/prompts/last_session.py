@@ -1,4 +1,4 @@
-"""What the last session came to."""
+"""The summary of the last session."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ class SessionSource:
         self._memory = memory
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """One context, or none."""
-        found = await self._memory.last_session()
-        if found is None or not found.content.strip():
+        """The summary as a context, if there is one."""
+        summary = await self._memory.last_session()
+        if summary is None or not summary.content.strip():
             return []
         return [
             RetrievedContext(
                 source="session",
-                content=found.content,
+                content=summary.content,
                 relevance_score=1.0,
-                metadata=found.metadata,
+                metadata=summary.metadata,
                 retrieved_at=query.now,
-                key=found.key,
-                created_at=str(found.metadata.get("created_at", "")),
+                key=summary.key,
+                created_at=str(summary.metadata.get("created_at", "")),
             )
         ]

@@ -1,4 +1,4 @@
-"""Contexts as Markdown in sections, one line each."""
+"""Contexts as Markdown sections, one line per context."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from langgraph_scrum_master.text.sanitize import line_start, one_line
 
 TITLE = "## Relevant Context"
 
-_AHEAD = 300.0
-"""Seconds by which clocks may differ: of a memory from later on no age is told."""
+_CLOCK_SKEW = 300.0
+"""Tolerated clock skew in seconds. Memories from further in the future have no age."""
 
 HEADINGS = {
     "divergence_alert": "### ⚠️ Note: Activity Shift Detected\n⚠️ DIVERGENCE DETECTED",
@@ -21,11 +21,11 @@ HEADINGS = {
     "recent_session": "### Session Context",
     "temporal": "### Temporal Hints",
 }
-"""The sections in their order, and what stands above each."""
+"""The heading of each section, in order."""
 
 
 def markdown(sections: Mapping[str, Sequence[RetrievedContext]], now: float, zone: tzinfo) -> str:
-    """The sections that have anything, in their order; empty if none has."""
+    """The non-empty sections in order; empty if there are none."""
     parts = [
         "\n".join([heading, *(line(context, now, zone) for context in contexts)])
         for name, heading in HEADINGS.items()
@@ -35,12 +35,12 @@ def markdown(sections: Mapping[str, Sequence[RetrievedContext]], now: float, zon
 
 
 def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:
-    """A context in its section. What was retrieved stands on one line: it cannot look like a heading."""
+    """A context as a line of its section. Retrieved text stays on one line, so that it cannot form a heading."""
     if context.source == "alert":
         return "\n".join(line_start(part) for part in context.content.split("\n"))
     if context.source == "session":
         return line_start(context.content)
     created = instant(context.created_at)
-    if context.source == "hint" or created <= 0 or created > now + _AHEAD:
+    if context.source == "hint" or created <= 0 or created > now + _CLOCK_SKEW:
         return f"- {line_start(context.content)}"
     return f"- **[{ago(created, now, zone)}]** {one_line(context.content)}"

@@ -1,4 +1,4 @@
-"""Context for a prompt: the memories that serve it, how it differs from recent work, what the last session came to."""
+"""The pipeline from a prompt to its context."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from langgraph_scrum_master.model import (
     SourceFailure,
     instant,
 )
-from langgraph_scrum_master.prompts.divergence import DivergenceSource, goes_on
+from langgraph_scrum_master.prompts.divergence import DivergenceSource, continues
 from langgraph_scrum_master.prompts.hints import hints
 from langgraph_scrum_master.prompts.last_session import SessionSource
 from langgraph_scrum_master.prompts.markdown import HEADINGS, TITLE, line, markdown
@@ -49,28 +49,26 @@ from langgraph_scrum_master.text.tokens import estimate_tokens
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
 
 _CANDIDATES = 100
-"""Memories that are put in order."""
+"""The number of memories to rank."""
 
-_LOOKED_AT = 4_000
-"""Characters of a memory that are looked at: it is cut to far less."""
+_MAX_CHARACTERS = 4_000
+"""The maximum of characters of a memory before it is cut to its budget."""
 
-MOST_HINTING = 6
-"""Contexts whose times are told of, the best."""
+MAX_HINTED = 6
+"""The number of contexts, best first, that hints are made for."""
 
 MIN_RELEVANCE_SCORE = 0.6
-"""Below it a memory is left out, even if some space agrees on it."""
-
+"""The minimum score of a memory."""
 
 PromptRecorder: TypeAlias = Callable[[PromptResult], None]
-"""Keeps a result for the audit trail, such as `JsonlRecorder`. May block; what it raises is logged."""
+"""Records a result for the audit trail, such as `JsonlRecorder`. It may block; exceptions are logged."""
 
 
 class InjectionPipeline:
-    """Finds what a prompt should be answered with in mind, within a token budget, as Markdown.
+    """Retrieves context for a prompt, as Markdown within a token budget.
 
-    `session_summary` is what the last session came to, where the host knows; else it is asked of the memory, which
-    learns it by `end_session`. Days and times of day are those of the time zone. `sources` are asked beside the memory,
-    and what they give is ordered with the memories.
+    `session_summary` is the summary of the last session; by default the memory has it from `end_session`. Contexts
+    from additional `sources` are ranked together with the memories. Days and times of day are those of `zone`.
     """
 
     def __init__(
@@ -109,64 +107,64 @@ class InjectionPipeline:
         self.configure_recency_weights(recency_weights or RecencyWeights())
 
     def set_token_budget(self, budget: TokenBudget) -> None:
-        """The tokens of each section from now on; a section that is not named gets none."""
+        """Set the tokens of each section. A section that is not named gets none."""
         if not isinstance(budget, TokenBudget):
-            raise ConfigError(f"the budget must be a TokenBudget, such as {PROMPT_BUDGET!r}, got {budget!r}")
+            raise ConfigError(f"budget must be a TokenBudget, such as {PROMPT_BUDGET!r}, got {budget!r}")
         self._budget = budget.only(*PROMPT_BUDGET)
 
     def configure_recency_weights(self, weights: RecencyWeights) -> None:
-        """How much a memory counts by its age, from now on."""
+        """Set the factors by which the age of a memory changes its priority."""
         if not isinstance(weights, RecencyWeights):
-            raise ConfigError(f"the weights must be RecencyWeights, got {weights!r}")
+            raise ConfigError(f"weights must be RecencyWeights, got {weights!r}")
         self._weights = weights
 
     def inject_context(self, query: str, session_id: str) -> PromptResult:
-        """Context for the prompt; also inside a running event loop, which it then holds up."""
+        """Like `ainject_context`, for synchronous code. Inside a running event loop it blocks the loop."""
         return wait_for(self.ainject_context(query, session_id))
 
     async def ainject_context(self, query: str, session_id: str) -> PromptResult:
         """Context for the prompt. Raises `InjectionError` if the query cannot be embedded or the memory fails.
 
-        What is late by the deadline is left out, and told in the result's `failures`.
+        Sources that miss the deadline are recorded in the result's `failures`.
         """
-        _refuse_unless_text(query, "query")
-        _refuse_unless_text(session_id, "session_id")
+        _check_text(query, "query")
+        _check_text(session_id, "session_id")
         started = self._clock()
         if not self._opened:
             await open_memory(self._memory, OPENING * self._deadline)
             self._opened = True
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat()
-        asked = Query(text=query, agent="", now=now, k=_CANDIDATES, session=session_id)
-        found, failures = await self._found(asked)
+        request = Query(text=query, agent="", now=now, k=_CANDIDATES, session=session_id)
+        contexts, failures = await self._retrieve(request)
         try:
-            result = await asyncio.wait_for(off_loop(self._fitted, asked, found, failures), self._deadline)
+            result = await asyncio.wait_for(off_loop(self._fit, request, contexts, failures), self._deadline)
         except TimeoutError:
             late = SourceFailure(source="fit", error="", late=True)
-            _, failures = self._timed_out([], (*failures, late), asked)
-            result = self._fitted(asked, [], failures)
+            failures = self._describe_timeouts(request, [], (*failures, late))
+            result = self._fit(request, [], failures)
         result = replace(result, duration_ms=(self._clock() - started) * 1000)
         _log(result)
         await record(result, self._recorder, self._deadline)
         return result
 
     def end_session(self, session_id: str, summary: str) -> None:
-        """Keep what the session came to: the next one is told of it."""
+        """Store the summary of a session for the next one."""
         wait_for(self.aend_session(session_id, summary))
 
     async def aend_session(self, session_id: str, summary: str) -> None:
-        """Keep what the session came to: the next one is told of it."""
+        """Store the summary of a session for the next one."""
         if self._sessions is None:
             raise missing(self._memory, "end_session", "sessions")
         await self._sessions.end_session(session_id, summary, datetime.fromtimestamp(self._clock(), UTC).isoformat())
 
-    async def _found(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-        if not asked.text.strip():
+    async def _retrieve(self, query: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        if not query.text.strip():
             return [], ()
-        # Started before the memory is asked, so that slow ones lose no time.
-        others = asyncio.ensure_future(retrieve([asked], {}, self._sources, self._deadline)) if self._sources else None
+        # Started first, so that slow sources overlap with the memory.
+        others = asyncio.ensure_future(retrieve([query], {}, self._sources, self._deadline)) if self._sources else None
         try:
-            found, failures = await self._remembered(asked)
-            more, further = _own(*await others) if others else ([], ())
+            contexts, failures = await self._search_memory(query)
+            more, further = _without_reserved(*await others) if others else ([], ())
         except EmbeddingError as error:
             raise InjectionError(f"Failed to embed query: {error}") from error
         except Exception as error:
@@ -174,83 +172,85 @@ class InjectionPipeline:
         finally:
             if others:
                 others.cancel()
-        return self._timed_out([*found, *more], (*failures, *further), asked)
+        contexts = [*contexts, *more]
+        return contexts, self._describe_timeouts(query, contexts, (*failures, *further))
 
-    async def _remembered(self, asked: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-        """What the memory has; its searches one after the other, for in this process they would slow each other."""
+    async def _search_memory(self, query: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        """Search the memory, sequentially: in one process, concurrent searches slow each other down."""
         until = asyncio.get_running_loop().time() + self._deadline
         similar = SimilarSource(self._memory)
-        found, failures = await retrieve([asked], {}, [similar], self._deadline, must=(similar.name,))
-        left = max(0.0, until - asyncio.get_running_loop().time())
-        more, further = await retrieve([asked], {}, self._about_sessions(asked, found), left)
-        return [*found, *more], (*failures, *further)
+        contexts, failures = await retrieve([query], {}, [similar], self._deadline, must=(similar.name,))
+        remaining = max(0.0, until - asyncio.get_running_loop().time())
+        more, further = await retrieve([query], {}, self._session_sources(query, contexts), remaining)
+        return [*contexts, *more], (*failures, *further)
 
-    def _timed_out(
-        self, found: list[RetrievedContext], failures: tuple[SourceFailure, ...], asked: Query
-    ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-        """The same, with what was late told in the words for that."""
-        told = f"Context injection timed out after {self._deadline * 1000:.0f}ms"
+    def _describe_timeouts(
+        self, query: Query, contexts: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
+    ) -> tuple[SourceFailure, ...]:
+        """The failures, with one message for all timeouts, which are logged."""
+        message = f"Context injection timed out after {self._deadline * 1000:.0f}ms"
         if late := [failure.source for failure in failures if failure.late]:
-            answered = sorted({context.source for context in found})
-            logger.warning("injection.timed_out", error=told, late=late, answered=answered, session=asked.session)
-        return found, tuple(replace(each, error=told) if each.late else each for each in failures)
+            answered = sorted({context.source for context in contexts})
+            logger.warning("injection.timed_out", error=message, late=late, answered=answered, session=query.session)
+        return tuple(replace(each, error=message) if each.late else each for each in failures)
 
-    def _about_sessions(self, asked: Query, found: Sequence[RetrievedContext]) -> list[Source]:
+    def _session_sources(self, query: Query, contexts: Sequence[RetrievedContext]) -> list[Source]:
         if self._sessions is None:
             return []
         last: list[Source] = [SessionSource(self._sessions)] if self._summary is None else []
-        return last if goes_on(asked, found, MIN_RELEVANCE_SCORE) else [*last, DivergenceSource(self._sessions)]
+        return last if continues(query, contexts, MIN_RELEVANCE_SCORE) else [*last, DivergenceSource(self._sessions)]
 
-    def _fitted(
-        self, asked: Query, found: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
+    def _fit(
+        self, query: Query, contexts: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
     ) -> PromptResult:
         count = reliable(self._count_tokens)
-        wanted, left, priorities = self._sorted_out(asked, found)
-        costs = self._costs(asked, count)
+        wanted, left, priorities = self._by_section(query, contexts)
+        costs = self._costs(query, count)
         kept, over = allocate(wanted, self._budget, costs)
-        best = [*kept[SESSION], *kept[CLOSE], *kept[RELATED]][:MOST_HINTING]
-        hinted, unsaid = allocate({HINTS: hints(asked, best, self._zone)}, self._budget, costs)
-        kept[HINTS] = hinted[HINTS]
-        text, tokens, excess = self._written(asked, kept, count)
-        contexts = tuple(
+        best = [*kept[SESSION], *kept[CLOSE], *kept[RELATED]][:MAX_HINTED]
+        fitting_hints, other_hints = allocate({HINTS: hints(query, best, self._zone)}, self._budget, costs)
+        kept[HINTS] = fitting_hints[HINTS]
+        text, tokens, excess = self._render(query, kept, count)
+        included = tuple(
             replace(context, priority=priorities[context.key]) if context.key in priorities else context
             for each in kept.values()
             for context in each
         )
-        _tell_cut(contexts, wanted, count)
+        _log_cuts(included, wanted, count)
         if not any(wanted.values()) and not failures and (needed := count(NOTHING_FOUND)) <= self._budget.total:
             text, tokens = NOTHING_FOUND, needed
         return PromptResult(
-            query=asked.text,
-            session_id=asked.session,
-            at=asked.now,
-            contexts_retrieved=contexts,
+            query=query.text,
+            session_id=query.session,
+            at=query.now,
+            contexts_retrieved=included,
             text=text,
             total_tokens=tokens,
-            dropped=(*left, *over, *unsaid, *excess),
+            dropped=(*left, *over, *other_hints, *excess),
             failures=failures,
         )
 
-    def _sorted_out(
-        self, asked: Query, found: Sequence[RetrievedContext]
+    def _by_section(
+        self, query: Query, contexts: Sequence[RetrievedContext]
     ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped], dict[str, float]]:
-        """What was found by sections, the best first, what is left as weak, told or asked, and the priorities."""
-        summaries = [context for context in found if context.source == "session"]
-        if self._summary and asked.text.strip():
-            summaries = [_summary(asked, self._summary)]
-        told = {context.key for context in summaries}
-        others = [_head(context) for context in found if context.source not in ("alert", "session")]
-        ranked, weak = prioritized(others, self._bar, instant(asked.now), self._weights)
+        """The contexts by section, best first; the dropped ones; and priorities by key."""
+        summaries = [context for context in contexts if context.source == "session"]
+        if self._summary and query.text.strip():
+            summaries = [_summary(query, self._summary)]
+        summary_keys = {context.key for context in summaries}
+        others = [_head(context) for context in contexts if context.source not in ("alert", "session")]
+        ranked, weak = prioritized(others, self._bar, instant(query.now), self._weights)
         good = [context for _, context in ranked]
-        question, near = Whole(asked.text), 20 + len(asked.text) // 2
+        question, tolerance = Whole(query.text), 20 + len(query.text) // 2
         known = [
             each
             for each in good
-            if each.key in told or (abs(len(each.content) - len(asked.text)) < near and each.content in question)
+            if each.key in summary_keys
+            or (abs(len(each.content) - len(query.text)) < tolerance and each.content in question)
         ]
         new = [each for each in good if each not in known] if known else good
         sections = {
-            ALERTS: [context for context in found if context.source == "alert"],
+            ALERTS: [context for context in contexts if context.source == "alert"],
             CLOSE: [context for context in new if context.weighted_agreement >= HIGH_AGREEMENT],
             RELATED: [context for context in new if context.weighted_agreement < HIGH_AGREEMENT],
             SESSION: summaries,
@@ -258,24 +258,24 @@ class InjectionPipeline:
         left = [*weak, *(dropped(each, "already_seen") for each in known)]
         return sections, left, {context.key: priority for priority, context in ranked}
 
-    def _costs(self, asked: Query, count: TokenCounter) -> Costs:
-        now, known = instant(asked.now), dict[tuple[str, str], int]()
+    def _costs(self, query: Query, count: TokenCounter) -> Costs:
+        now, cache = instant(query.now), dict[tuple[str, str], int]()
 
         def cost(context: RetrievedContext) -> int:
-            shown = (context.content, context.created_at)
-            if shown not in known:
-                known[shown] = count(line(context, now, self._zone) + "\n")
-            return known[shown]
+            key = (context.content, context.created_at)
+            if key not in cache:
+                cache[key] = count(line(context, now, self._zone) + "\n")
+            return cache[key]
 
         headings = {name: count(f"{heading}\n\n") for name, heading in HEADINGS.items()}
         return Costs(count(f"{TITLE}\n\n"), headings, cost, count)
 
-    def _written(
-        self, asked: Query, kept: dict[str, list[RetrievedContext]], count: TokenCounter
+    def _render(
+        self, query: Query, kept: dict[str, list[RetrievedContext]], count: TokenCounter
     ) -> tuple[str, int, list[Dropped]]:
-        """The text and its tokens, within the budget whatever a counter makes of the whole; the least goes first."""
+        """The text and its tokens. The last contexts are dropped if the whole exceeds the budget."""
         excess: list[Dropped] = []
-        while (tokens := count(text := markdown(kept, instant(asked.now), self._zone))) > self._budget.total:
+        while (tokens := count(text := markdown(kept, instant(query.now), self._zone))) > self._budget.total:
             last = next((each for each in reversed(kept.values()) if each), None)
             if last is None:
                 return "", 0, excess
@@ -283,24 +283,25 @@ class InjectionPipeline:
         return text, tokens, excess
 
 
-def _own(
-    found: list[RetrievedContext], failures: tuple[SourceFailure, ...]
+def _without_reserved(
+    contexts: list[RetrievedContext], failures: tuple[SourceFailure, ...]
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-    """What others' sources gave, without what only the pipeline itself may say."""
-    ours = [context for context in found if context.source in ("alert", "session", "hint")]
-    refused = {
-        context.source: SourceFailure(source=context.source, error=f"a source must not give {context.source!r}")
-        for context in ours
+    """The contexts of custom sources. Names that the pipeline uses itself are rejected as failures."""
+    reserved = [context for context in contexts if context.source in ("alert", "session", "hint")]
+    rejected = {
+        context.source: SourceFailure(source=context.source, error=f"a source must not return {context.source!r}")
+        for context in reserved
     }
-    return [context for context in found if context.source not in refused], (*failures, *refused.values())
+    return [context for context in contexts if context.source not in rejected], (*failures, *rejected.values())
 
 
 def _head(context: RetrievedContext) -> RetrievedContext:
-    """As much of a context as can be shown, and more: the rest need not be looked at."""
-    return replace(context, content=context.content[:_LOOKED_AT]) if len(context.content) > _LOOKED_AT else context
+    """The start of a context, which is more than can be shown."""
+    too_long = len(context.content) > _MAX_CHARACTERS
+    return replace(context, content=context.content[:_MAX_CHARACTERS]) if too_long else context
 
 
-def _refuse_unless_text(value: object, name: str) -> None:
+def _check_text(value: object, name: str) -> None:
     if not isinstance(value, str):
         raise InjectionError(f"{name} must be a text, got {value!r}")
 
@@ -317,15 +318,15 @@ def _log(result: PromptResult) -> None:
     )
 
 
-def _summary(asked: Query, text: str) -> RetrievedContext:
-    return RetrievedContext(source="session", content=text, relevance_score=1.0, retrieved_at=asked.now, key="session")
+def _summary(query: Query, text: str) -> RetrievedContext:
+    return RetrievedContext(source="session", content=text, relevance_score=1.0, retrieved_at=query.now, key="session")
 
 
-def _tell_cut(contexts: Sequence[RetrievedContext], wanted: Sections, count: TokenCounter) -> None:
-    """Log which memories were cut because there is no room for them."""
+def _log_cuts(contexts: Sequence[RetrievedContext], wanted: Sections, count: TokenCounter) -> None:
+    """Log the memories that were cut."""
     before = {context.key: context.content for each in wanted.values() for context in each}
     for context in contexts:
         if context.truncated and context.key in before:
             whole, left = count(before[context.key]), count(context.content)
-            told = f"Truncated memory {context.key} from {whole} to {left} tokens"
-            logger.info("memory.truncated", key=context.key, tokens=whole, kept=left, told=told)
+            message = f"Truncated memory {context.key} from {whole} to {left} tokens"
+            logger.info("memory.truncated", key=context.key, tokens=whole, kept=left, detail=message)

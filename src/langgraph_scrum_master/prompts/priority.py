@@ -1,4 +1,4 @@
-"""Which memories come first: relevance × recency × how many spaces agree."""
+"""The order of memories: relevance × recency × agreement of spaces."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _AGREES = {space.code: (space.weight, space.agrees) for space in SPACES}
 
 
 def diversity_bonus(weighted_agreement: float) -> float:
-    """How much more a memory counts on which several spaces agree."""
+    """The factor for memories on which several spaces agree."""
     if weighted_agreement >= VERY_HIGH_AGREEMENT:
         return 1.5
     return 1.2 if weighted_agreement >= HIGH_AGREEMENT else 1.0
 
 
 def summed_relevance(strengths: Mapping[str, float]) -> float:
-    """By how much the strengths are above what makes their spaces agree, each by the weight of its space."""
+    """The weighted sum of how far each strength exceeds the threshold of its space."""
     total = 0.0
     for code, strength in strengths.items():
         weight, agrees = _AGREES.get(code, (0.0, 0.0))
@@ -33,21 +33,21 @@ def summed_relevance(strengths: Mapping[str, float]) -> float:
 
 
 def priority(relevance: float, recency_factor: float, weighted_agreement: float) -> float:
-    """What memories are ordered by."""
+    """The sort key of a memory."""
     return relevance * recency_factor * diversity_bonus(weighted_agreement)
 
 
 def prioritized(
     contexts: Sequence[RetrievedContext], bar: float, now: float, weights: RecencyWeights
 ) -> tuple[list[tuple[float, RetrievedContext]], list[Dropped]]:
-    """The memories in their order, each with its priority, of those that reach the bar and on which some space agrees.
+    """The memories that reach the bar and have a priority above 0, in order; and the dropped ones.
 
-    Where a store does not tell the spaces' strengths, its score is the relevance.
+    If the store reports no strengths, its score is the relevance.
     """
     ranked = [(_priority(context, now, weights), context) for context in contexts if context.relevance_score >= bar]
     good = sorted((pair for pair in ranked if pair[0] > 0), key=lambda pair: (-pair[0], pair[1].key))
-    taken = {context.key for _, context in good}
-    return good, [dropped(context, "below_bar") for context in contexts if context.key not in taken]
+    kept = {context.key for _, context in good}
+    return good, [dropped(context, "below_bar") for context in contexts if context.key not in kept]
 
 
 def _priority(context: RetrievedContext, now: float, weights: RecencyWeights) -> float:

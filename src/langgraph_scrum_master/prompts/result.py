@@ -1,4 +1,4 @@
-"""What an injection into a prompt gave."""
+"""The result of an injection into a prompt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from langgraph_scrum_master.model import (
     freeze,
 )
 
-_NAMED = (
+_PROPERTIES = (
     "formatted_context",
     "divergence_alerts",
     "temporal_badges",
@@ -30,14 +30,14 @@ _NAMED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptResult(Plain):
-    """What was found for a prompt, kept, dropped and not reached, and the text that goes into the prompt."""
+    """The text for a prompt, with the contexts in it, the dropped ones and the failures."""
 
     query: str
     session_id: str
     at: str
-    """When the prompt was looked at."""
+    """The time of the query."""
     contexts_retrieved: tuple[RetrievedContext, ...] = ()
-    """What the text holds, section by section."""
+    """The contexts in the text, in its order."""
     text: str = ""
     total_tokens: int = 0
     duration_ms: float = 0.0
@@ -50,42 +50,42 @@ class PromptResult(Plain):
 
     @property
     def injected(self) -> bool:
-        """Whether there is anything in the text that was found."""
+        """Whether the text has any context."""
         return bool(self.contexts_retrieved)
 
     @property
     def formatted_context(self) -> str:
-        """What goes into the prompt."""
+        """The same as `text`."""
         return self.text
 
     @property
     def divergence_alerts(self) -> tuple[DivergenceAlert, ...]:
-        """In which ways the query is unlike what was worked on lately."""
+        """How the query differs from recent work."""
         return tuple(DivergenceAlert(**each.metadata) for each in self.contexts_retrieved if each.source == "alert")
 
     @property
     def temporal_badges(self) -> tuple[str, ...]:
-        """Hints on how the memories stand in time."""
+        """Hints on when the memories were created."""
         return tuple(context.title for context in self.contexts_retrieved if context.source == "hint")
 
     @property
     def memories_included(self) -> tuple[str, ...]:
-        """The memories in the text, by their keys."""
+        """The keys of the memories in the text."""
         return tuple(context.key for context in self.contexts_retrieved if context.source == "memory")
 
     @property
     def high_relevance_count(self) -> int:
-        """Memories on which several spaces agree."""
+        """The number of memories on which several spaces agree."""
         return sum(c.source == "memory" and c.weighted_agreement >= HIGH_AGREEMENT for c in self.contexts_retrieved)
 
     @property
     def single_space_count(self) -> int:
-        """Memories on which only one or two do."""
+        """The number of other memories."""
         return len(self.memories_included) - self.high_relevance_count
 
     @property
     def session_summary_included(self) -> bool:
-        """Whether the text says what the last session came to."""
+        """Whether the text has a summary of the last session."""
         return any(context.source == "session" for context in self.contexts_retrieved)
 
     @property
@@ -94,5 +94,5 @@ class PromptResult(Plain):
         return round(self.duration_ms)
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, and all that follows from them, as JSON shapes."""
-        return {**to_plain(self), **{name: to_plain(getattr(self, name)) for name in _NAMED}}
+        """All fields and properties as JSON values."""
+        return {**to_plain(self), **{name: to_plain(getattr(self, name)) for name in _PROPERTIES}}

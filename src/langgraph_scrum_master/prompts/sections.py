@@ -1,4 +1,4 @@
-"""Contexts in sections, each with tokens of its own, and what spills from one to the next."""
+"""Fits contexts into sections, each with its own token budget and a share of what others leave."""
 
 from __future__ import annotations
 
@@ -17,73 +17,72 @@ from langgraph_scrum_master.text.trim import trim
 ALERTS, CLOSE, RELATED, SESSION, HINTS = PROMPT_BUDGET
 
 _LONG, _SHORT = 100, 80
-"""A memory of more tokens than the first is cut to the second: rather more memories in part than fewer whole."""
+"""A memory with more tokens than the first is cut to the second, to make room for more memories."""
 
-MORE = "..."
-"""What a cut memory ends with."""
+CUT_MARK = "..."
+"""Appended to a cut memory."""
 
-WHOLE = ("alert", "session", "hint")
-"""What is said as it is; all else is memories, of which the long are cut, and what is said twice is left out."""
+VERBATIM_SOURCES = ("alert", "session", "hint")
+"""Sources whose contexts are used as they are. All others are cut and deduplicated like memories."""
 
 Sections: TypeAlias = Mapping[str, Sequence[RetrievedContext]]
-"""Contexts by the name of their section, in the order of the text."""
+"""Contexts by section, in the order of the text."""
 
 _CHARACTERS_PER_TOKEN = 8
-"""Hardly any text has more."""
+"""An upper bound for nearly all texts, by hand."""
 
 
 class Costs(NamedTuple):
-    """What the parts of a text cost in tokens, as they are rendered."""
+    """The costs of the rendered parts in tokens."""
 
     title: int
     headings: Mapping[str, int]
     context: Callable[[RetrievedContext], int]
-    """On its line."""
+    """The cost of a context's line."""
     text: TokenCounter
 
 
 def allocate(
     wanted: Sections, budget: TokenBudget, costs: Costs
 ) -> tuple[dict[str, list[RetrievedContext]], list[Dropped]]:
-    """What fits of each section and is not said before, and what is left.
+    """The contexts that fit into each section without duplicates, and the dropped ones.
 
-    What alerts leave goes to the close matches; these and the related ones share what is left between them, but the
-    related keep their own share as far as they need it; what they leave goes to the session. Hints get no more than
-    their own.
+    Close matches also get what alerts leave, and what related ones do not need of their share. Related ones get what
+    close matches leave, and the session gets the rest. Hints never exceed their own share.
     """
     kept: dict[str, list[RetrievedContext]] = {}
     left: list[Dropped] = []
-    said = SaidTexts()
+    seen = SaidTexts()
 
-    def filled(name: str, room: int) -> int:
-        """The tokens that the section takes."""
-        chosen, rest = _fitting(wanted.get(name, ()), room - costs.headings[name], costs, said)
+    def fill(name: str, room: int) -> int:
+        """Fill a section, and return the tokens it takes."""
+        chosen, rest = _fitting(wanted.get(name, ()), room - costs.headings[name], costs, seen)
         kept[name] = chosen
         left.extend(rest)
         return costs.headings[name] + sum(map(costs.context, chosen)) if chosen else 0
 
     shared = budget[ALERTS] + budget[CLOSE] + budget[RELATED] - costs.title
-    shared -= filled(ALERTS, min(budget[ALERTS], shared))
-    shared -= filled(CLOSE, shared - _needed(wanted.get(RELATED, ()), budget[RELATED], costs))
-    shared -= filled(RELATED, shared)
-    filled(SESSION, budget[SESSION] + shared)
-    filled(HINTS, budget[HINTS])
+    shared -= fill(ALERTS, min(budget[ALERTS], shared))
+    shared -= fill(CLOSE, shared - _needed(wanted.get(RELATED, ()), budget[RELATED], costs))
+    shared -= fill(RELATED, shared)
+    fill(SESSION, budget[SESSION] + shared)
+    fill(HINTS, budget[HINTS])
     return kept, left
 
 
 def shortened_context(context: RetrievedContext, costs: Costs) -> RetrievedContext:
-    """A long memory cut at a sentence, or else at a word."""
+    """The context; if it is long, cut at a sentence or a word."""
     count = costs.text
     if costs.context(context) <= _LONG or count(context.content) <= _LONG:
         return context
-    # Most of it goes anyway: its start is enough to find the place.
+    # The cut is near the start: counting all of a long text would be wasted.
     start = context.content[: 2 * _CHARACTERS_PER_TOKEN * _SHORT]
-    short = trim(start if count(start) > _SHORT else context.content, lambda text: count(text) <= _SHORT, MORE)
+    short = trim(start if count(start) > _SHORT else context.content, lambda text: count(text) <= _SHORT, CUT_MARK)
     return replace(context, content=short, truncated=True) if short else context
 
 
 def _needed(contexts: Sequence[RetrievedContext], most: int, costs: Costs) -> int:
-    """What a section would take, up to its share."""
+    """The tokens that a section needs, up to its share."""
     taken = costs.headings[RELATED] if contexts else 0
     for context in contexts:
         if taken >= most:
@@ -92,14 +91,14 @@ def _needed(contexts: Sequence[RetrievedContext], most: int, costs: Costs) -> in
     return min(taken, most)
 
 
-def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, said: SaidTexts) -> Split:
+def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, seen: SaidTexts) -> Split:
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
         fitted = _fitted(context, room, costs)
         if fitted is None:
             left.append(dropped(context, "over_budget"))
-        elif context.source not in WHOLE and not said.add(context.content):
+        elif context.source not in VERBATIM_SOURCES and not seen.add(context.content):
             left.append(dropped(context, "duplicate"))
         else:
             kept.append(fitted)
@@ -108,11 +107,11 @@ def _fitting(contexts: Sequence[RetrievedContext], room: int, costs: Costs, said
 
 
 def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedContext | None:
-    """The context, or as much of it as is worth its line; None if that is nothing."""
+    """The context, cut if necessary; None if too little of it would be left."""
     most = _CHARACTERS_PER_TOKEN * room
     if most < min(len(context.content), SHORTEST):
         return None
-    if context.source not in WHOLE:
+    if context.source not in VERBATIM_SOURCES:
         context = shortened_context(context, costs)
     if costs.context(context) <= room:
         return context
@@ -122,7 +121,7 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
 
     if context.source in ("alert", "hint") or len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
         return None
-    # Most of a long text goes anyway: its start is enough to find the place.
+    # The cut is near the start: counting all of a long text would be wasted.
     start = context.content[:most]
-    short = trim(context.content if fits(start) else start, fits, MORE)
+    short = trim(context.content if fits(start) else start, fits, CUT_MARK)
     return replace(context, content=short, truncated=True) if len(short) >= SHORTEST else None

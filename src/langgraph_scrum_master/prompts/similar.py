@@ -1,4 +1,4 @@
-"""The memories that are like a query in any way, with why."""
+"""Memories that are similar to a query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langgraph_scrum_master.retrieval.sources.memory import remembered
 
 
 class SimilarSource:
-    """What a store finds for a query in one search over all kinds of records."""
+    """The results of one search over all kinds of records."""
 
     name = "memory"
 

@@ -1,4 +1,4 @@
-"""A token counter that cannot fail."""
+"""A token counter that never raises."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langgraph_scrum_master.protocols import TokenCounter
 
 
 def reliable(count_tokens: TokenCounter) -> TokenCounter:
-    """The counter, or a token for each four characters from where it first fails, which is logged once."""
+    """The counter. After its first failure, which is logged, a token per four characters is assumed."""
     failed = False
 
     def count(text: str) -> int:
@@ -20,8 +20,8 @@ def reliable(count_tokens: TokenCounter) -> TokenCounter:
                 tokens = index(counted)
                 if tokens > 0 or (tokens == 0 and not text.strip()):
                     return tokens
-                error = f"it gave {counted!r} for {len(text)} characters"
-            # Whatever a tokenizer raises, from whatever library.
+                error = f"it returned {counted!r} for {len(text)} characters"
+            # A tokenizer may raise any exception.
             except Exception as raised:
                 error = f"{type(raised).__name__}: {raised}"
             failed = True

@@ -1,4 +1,4 @@
-"""What the agent has already, and what says the same twice."""
+"""Filters contexts by score, novelty and duplication."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from langgraph_scrum_master.text.passages import says_something
 from langgraph_scrum_master.text.similarity import SaidTexts, Seen, Whole
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
-"""What is kept, in its order, and what is not."""
+"""The kept contexts in order, and the dropped ones."""
 
 
 def dropped(context: RetrievedContext, why: DropReason) -> Dropped:
-    """The trace of a context that the agent does not get."""
+    """The record of a dropped context."""
     return Dropped(
         key=context.key,
         source=context.source,
@@ -30,11 +30,11 @@ def above(contexts: Sequence[RetrievedContext], bar: float) -> Split:
 
 
 FAR_BELOW = 0.35
-"""Of the best context's odds, what another's must be to be given beside it."""
+"""The minimum odds of a context relative to the best one, by hand."""
 
 
 def beside_the_best(contexts: Sequence[RetrievedContext]) -> Split:
-    """The contexts that are not much less likely to serve than the best one."""
+    """The contexts whose odds are not far below those of the best one."""
     best = max((_odds(context) for context in contexts), default=0.0)
     kept = [context for context in contexts if _odds(context) >= FAR_BELOW * best]
     return kept, [dropped(context, "far_below_best") for context in contexts if _odds(context) < FAR_BELOW * best]
@@ -44,15 +44,15 @@ def _odds(context: RetrievedContext) -> float:
     return context.relevance_score / max(1e-9, 1 - context.relevance_score)
 
 
-def picked(contexts: Sequence[RetrievedContext], places: Sequence[int]) -> Split:
-    """The contexts at these places, in that order."""
-    kept = [contexts[place] for place in places]
-    left = [context for place, context in enumerate(contexts) if place not in places]
+def picked(contexts: Sequence[RetrievedContext], indices: Sequence[int]) -> Split:
+    """The contexts at these indices, in that order."""
+    kept = [contexts[index] for index in indices]
+    left = [context for index, context in enumerate(contexts) if index not in indices]
     return kept, [dropped(context, "not_picked") for context in left]
 
 
 def filled(contexts: Sequence[RetrievedContext]) -> Split:
-    """The contexts that say something below their headings."""
+    """The contexts with text below their headings."""
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
@@ -66,7 +66,7 @@ def filled(contexts: Sequence[RetrievedContext]) -> Split:
 def novel(
     contexts: Sequence[RetrievedContext], told: Sequence[str], seen: Sequence[str], seen_keys: Collection[str]
 ) -> Split:
-    """The contexts that say something new: no part of what the agent was `told`, and no text it has `seen`."""
+    """The contexts that are neither contained in the `told` texts nor equal to a `seen` one."""
     known, whole = Seen(*told), Whole(*seen)
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
@@ -79,12 +79,12 @@ def novel(
 
 
 def distinct_contexts(contexts: Sequence[RetrievedContext]) -> Split:
-    """The contexts without those that repeat a better one."""
+    """The contexts without duplicates of better ones."""
     kept: dict[str, RetrievedContext] = {}
     left: list[Dropped] = []
-    said = SaidTexts()
+    seen = SaidTexts()
     for context in contexts:
-        if context.key not in kept and said.add(context.content):
+        if context.key not in kept and seen.add(context.content):
             kept[context.key] = context
         else:
             left.append(dropped(context, "duplicate"))

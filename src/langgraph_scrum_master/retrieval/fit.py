@@ -1,4 +1,4 @@
-"""As many of the best contexts as fit."""
+"""Selects the contexts that fit into a budget."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from langgraph_scrum_master.retrieval.dedupe import Split, dropped
 from langgraph_scrum_master.text.trim import trim
 
 SHORTEST = 80
-"""Characters below which a trimmed text is not worth its frame."""
+"""The minimum of characters of a trimmed text, by hand."""
 
 
 def select(
     contexts: Sequence[RetrievedContext], most: int, fits: Callable[[Sequence[RetrievedContext]], bool]
 ) -> Split:
-    """The best contexts, at most `most`, that fit together.
+    """The first contexts, up to `most`, that fit together.
 
-    One that does not fit whole is trimmed; if too little of it would be left it is dropped, and the next are tried.
+    A context that does not fit is trimmed. If too little of it would be left, it is dropped and the next one is tried.
     """
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []

@@ -1,4 +1,4 @@
-"""One file per place that contexts come from."""
+"""The built-in sources, one per file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from langgraph_scrum_master.retrieval.sources.sprint import SprintSource
 from langgraph_scrum_master.retrieval.sources.state import StateSource
 
 ShelfSources: TypeAlias = Callable[[MemoryStore], Mapping[str, Source]]
-"""The sources over what is stored beside a memory, by their names."""
+"""Creates the sources over a memory's shelves, by name."""
 
 
 def enabled_sources(
     config: InjectionConfig, memory: MemoryStore | None, given: Iterable[Source], shelf_sources: ShelfSources
 ) -> tuple[Source, ...]:
-    """The built-in sources that are enabled, and all that are given; a given one replaces its namesake."""
+    """The enabled built-in sources and the given ones. A given source replaces a built-in one of the same name."""
     built_in: dict[str, Source] = {
         "state": StateSource(config.view_window),
         "sprint": SprintSource(),

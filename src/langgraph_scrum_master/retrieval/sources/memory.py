@@ -1,4 +1,4 @@
-"""What the team remembers."""
+"""The memory as a source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph_scrum_master.protocols import MemoryStore, State, supports
 
 
 class MemorySource:
-    """Memories, decisions and patterns of a store, each once."""
+    """Memories, decisions and patterns of a store."""
 
     name = "memory"
 
@@ -22,30 +22,30 @@ class MemorySource:
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts with the store's own scores."""
         try:
-            found = await answers_in(self._memory, query)
+            results = await answers_in(self._memory, query)
         except EmbeddingError as error:
             if not supports(self._memory, "words"):
                 raise
             logger.warning("query.not_embedded", error=str(error))
-            found = await self._memory.search_by_words(query.text, k=query.k)
-        return [remembered(query, result) for result in found]
+            results = await self._memory.search_by_words(query.text, k=query.k)
+        return [remembered(query, result) for result in results]
 
 
 async def answers_in(memory: MemoryStore, query: Query) -> Sequence[MemoryResult]:
-    """What a memory holds that may answer; one that only knows texts is asked with and without what was said."""
+    """The memories that may answer. A store without `answers` is searched with and without the surrounding text."""
     if supports(memory, "answers"):
         return await memory.search_answers(query.text, query.around, k=query.k)
-    found = {result.key: result for result in await memory.search_similar(query.text, k=query.k)}
+    results = {result.key: result for result in await memory.search_similar(query.text, k=query.k)}
     if query.around:
-        said = "\n".join((query.text, *(text for text, _ in query.around)))
-        for result in await memory.search_similar(said, k=query.k):
-            if result.key not in found or found[result.key].score < result.score:
-                found[result.key] = result
-    return sorted(found.values(), key=lambda result: -result.score)[: query.k]
+        with_surroundings = "\n".join((query.text, *(text for text, _ in query.around)))
+        for result in await memory.search_similar(with_surroundings, k=query.k):
+            if result.key not in results or results[result.key].score < result.score:
+                results[result.key] = result
+    return sorted(results.values(), key=lambda result: -result.score)[: query.k]
 
 
 def remembered(query: Query, result: MemoryResult) -> RetrievedContext:
-    """A memory as context, with why it was found."""
+    """A search result as a context, with its strengths."""
     return RetrievedContext(
         source="memory",
         content=result.content,
@@ -61,12 +61,12 @@ def remembered(query: Query, result: MemoryResult) -> RetrievedContext:
 
 
 def _title(result: MemoryResult) -> str:
-    said = result.metadata
-    match said.get("kind"):
+    metadata = result.metadata
+    match metadata.get("kind"):
         case "decision":
-            by = f"decision of {said.get('agent_type', '')}"
+            by = f"decision of {metadata.get('agent_type', '')}"
             return f"{result.key}, {by}" if not result.key.startswith("decision:") else by.capitalize()
         case "pattern":
-            return f"Pattern: {said.get('name', '')}"
+            return f"Pattern: {metadata.get('name', '')}"
         case _:
-            return str(said.get("title", ""))
+            return str(metadata.get("title", ""))

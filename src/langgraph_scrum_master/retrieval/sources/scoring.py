@@ -1,4 +1,4 @@
-"""What sources that search the state themselves have in common."""
+"""Scores texts that are not in a memory, for sources that read the state or files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from langgraph_scrum_master.rank.embedders import embedder_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A text that a source could offer."""
+    """A candidate text of a source."""
 
     content: str
     key: str = ""
@@ -22,19 +22,19 @@ class Piece:
     created_at: str = ""
     metadata: dict[str, Any] = field(default_factory=dict)
     session: str = ""
-    """Pieces of one session stand in order: neighbours support each other."""
-    stands_for: str = ""
-    """The key of the piece to offer in its place."""
+    """Pieces of one session are in order, and neighbours support each other."""
+    replaced_by: str = ""
+    """The key of the piece that replaces this one in the results."""
 
 
 async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -> list[RetrievedContext]:
     """The best pieces as contexts, scored off the event loop."""
-    offered = [piece for piece in pieces if piece.content.strip()]
-    if not offered:
+    candidates = [piece for piece in pieces if piece.content.strip()]
+    if not candidates:
         return []
-    texts = [f"{piece.title}\n{piece.content}" for piece in offered]
+    texts = [f"{piece.title}\n{piece.content}" for piece in candidates]
     scores = await off_loop(_scores, query, texts)
-    best = sorted(_in_place(offered, scores), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
+    best = sorted(_resolved(candidates, scores), key=lambda pair: (-pair[0], pair[1].key))[: query.k]
     return [
         RetrievedContext(
             source=source,
@@ -50,19 +50,19 @@ async def scored(source: ContextSource, query: Query, pieces: Iterable[Piece]) -
     ]
 
 
-def _in_place(offered: Sequence[Piece], scores: Sequence[float]) -> Iterator[tuple[float, Piece]]:
-    """Each piece with its score, or with that of a piece it takes the place of, if that is better."""
-    by_key = {piece.key: piece for piece in offered if piece.key}
+def _resolved(candidates: Sequence[Piece], scores: Sequence[float]) -> Iterator[tuple[float, Piece]]:
+    """Each piece with the best score of itself and the pieces that it replaces."""
+    by_key = {piece.key: piece for piece in candidates if piece.key}
     best: dict[int, float] = {}
-    for piece, score in zip(offered, scores, strict=True):
-        shown: Piece | None = piece
-        for _ in range(len(offered)):
-            if shown is None or not shown.stands_for:
+    for piece, score in zip(candidates, scores, strict=True):
+        target: Piece | None = piece
+        for _ in range(len(candidates)):
+            if target is None or not target.replaced_by:
                 break
-            shown = by_key.get(shown.stands_for)
-        if shown is not None and not shown.stands_for:
-            best[id(shown)] = max(score, best.get(id(shown), 0.0))
-    for piece in offered:
+            target = by_key.get(target.replaced_by)
+        if target is not None and not target.replaced_by:
+            best[id(target)] = max(score, best.get(id(target), 0.0))
+    for piece in candidates:
         if id(piece) in best:
             yield best[id(piece)], piece
 

@@ -1,4 +1,4 @@
-"""What the sprint says: its plan, its progress, and the stories in them."""
+"""The plan, progress and stories of the sprint, from the state."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ class SprintSource:
     name = "sprint"
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Contexts scored by their own words."""
+        """Contexts scored by their text."""
         plan, progress = state.get("sprint_plan"), state.get("sprint_progress")
         return await scored("sprint", query, [*_stories(plan, progress), *_overview(plan, progress)])
 
 
 def _stories(plan: object, progress: object) -> Iterator[Piece]:
-    told: dict[str, dict[str, object]] = {}
+    stories: dict[str, dict[str, object]] = {}
     for story in (
         *items_of(read(plan, "stories")),
         *(story for name in _PROGRESS_LISTS for story in items_of(read(progress, name))),
     ):
         if name := text_of(read(story, "story_id")):
-            told.setdefault(name, {}).update({field: read(story, field) for field in _SHOWN if read(story, field)})
+            stories.setdefault(name, {}).update({field: read(story, field) for field in _FIELDS if read(story, field)})
     blocks: dict[str, list[str]] = {}
-    for name, known in told.items():
-        for needed in items_of(known.get("dependencies")):
+    for name, fields in stories.items():
+        for needed in items_of(fields.get("dependencies")):
             blocks.setdefault(str(needed), []).append(name)
-    for name, known in told.items():
-        facts = {field: value for field, value in known.items() if field not in ("title", "dependencies")}
-        title = text_of(known.get("title"))
-        facts["depends on"] = [_with_status(str(other), told) for other in items_of(known.get("dependencies"))]
-        facts["blocks"] = [_with_status(other, told) for other in blocks.get(name, ())]
+    for name, fields in stories.items():
+        facts = {field: value for field, value in fields.items() if field not in ("title", "dependencies")}
+        title = text_of(fields.get("title"))
+        facts["depends on"] = [_with_status(str(other), stories) for other in items_of(fields.get("dependencies"))]
+        facts["blocks"] = [_with_status(other, stories) for other in blocks.get(name, ())]
         yield Piece(content=_story_text(name, title, facts), key=f"story:{name}", title=f"Story {name}")
 
 
-def _with_status(name: str, told: dict[str, dict[str, object]]) -> str:
-    status = text_of(told.get(name, {}).get("status"))
+def _with_status(name: str, stories: dict[str, dict[str, object]]) -> str:
+    status = text_of(stories.get(name, {}).get("status"))
     return f"{name} ({status.replace('_', ' ')})" if status else name
 
 
-_SHOWN = (
+_FIELDS = (
     "title",
     "description",
     "acceptance_criteria",

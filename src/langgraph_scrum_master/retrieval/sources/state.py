@@ -1,4 +1,4 @@
-"""What the state itself holds and the agent cannot see."""
+"""Texts of the state that are outside the agent's view."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
 
-_MOST_MESSAGES = 500
-"""How far back the messages are searched."""
+_MAX_MESSAGES = 500
+"""The maximum of earlier messages that are searched."""
 
 _HANDOFF_TEXTS = ("task_summary", "instructions")
 
 
 class StateSource:
-    """Messages out of the agent's view, decisions, and the handoff's context."""
+    """Messages outside the agent's view, decisions, and the context of a handoff."""
 
     name = "state"
 
@@ -25,17 +25,17 @@ class StateSource:
         self._view_window = view_window
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Contexts scored by their own words."""
+        """Contexts scored by their text."""
         return await scored(
             "state",
             query,
-            [*self._out_of_view(state, query.agent), *_decided(items_of(state.get("decisions"))), *_handed_over(state)],
+            [*self._out_of_view(state, query.agent), *_decisions(items_of(state.get("decisions"))), *_handoff(state)],
         )
 
     def _out_of_view(self, state: State, agent: str) -> Iterator[Piece]:
         messages = items_of(state.get("messages"))
         end = len(messages) - self._view_window
-        start = max(0, end - _MOST_MESSAGES)
+        start = max(0, end - _MAX_MESSAGES)
         for i, message in enumerate(messages[start : max(0, end)], start):
             text = content_text(read(message, "content"))
             speaker = text_of(read(read(message, "additional_kwargs"), "agent")) or text_of(read(message, "name"))
@@ -45,7 +45,7 @@ class StateSource:
                 yield Piece(content=text, key=key, title=title, session="messages")
 
 
-def _decided(decisions: Sequence[Any]) -> Iterator[Piece]:
+def _decisions(decisions: Sequence[Any]) -> Iterator[Piece]:
     for decision in decisions:
         if text := decision if isinstance(decision, str) else _decision_text(decision):
             agent = text_of(read(decision, "agent")) or text_of(read(decision, "agent_type"))
@@ -58,21 +58,21 @@ def _decided(decisions: Sequence[Any]) -> Iterator[Piece]:
 
 
 def _decision_text(decision: object) -> str:
-    told = (text_of(read(decision, name)) for name in ("summary", "context", "rationale", "outcome"))
-    return "\n".join(part for part in told if part)
+    parts = (text_of(read(decision, name)) for name in ("summary", "context", "rationale", "outcome"))
+    return "\n".join(part for part in parts if part)
 
 
-def _handed_over(state: State) -> Iterator[Piece]:
+def _handoff(state: State) -> Iterator[Piece]:
     handoff = state.get("handoff_context")
     if absent(handoff):
         return
     for name in _HANDOFF_TEXTS:
         if text := text_of(read(handoff, name)):
             yield Piece(content=text, key=f"handoff:{name}", title=f"Handoff, {name.replace('_', ' ')}")
-    yield from _decided([*items_of(read(handoff, "decisions")), *items_of(read(handoff, "relevant_decisions"))])
+    yield from _decisions([*items_of(read(handoff, "decisions")), *items_of(read(handoff, "relevant_decisions"))])
     for i, message in enumerate(items_of(read(handoff, "recent_messages"))):
-        said = content_text(read(message, "content")) or text_of(message)
-        yield Piece(content=said, key=f"handoff:message:{i}", title="Message handed over")
+        text = content_text(read(message, "content")) or text_of(message)
+        yield Piece(content=text, key=f"handoff:message:{i}", title="Message handed over")
     for name in items_of(read(handoff, "relevant_state_keys")):
         if isinstance(name, str) and name != "messages":
             yield Piece(content=fields_text(state.get(name)), key=f"state:{name}", title=name.replace("_", " "))
