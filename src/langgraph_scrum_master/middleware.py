@@ -1,4 +1,4 @@
-"""Inside an agent of `langchain.agents.create_agent`, where its model is called: the scrum master, and prompts."""
+"""Middleware for `langchain.agents.create_agent`: the scrum master, and prompts from a `PromptAssembler`."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ try:
 except ModuleNotFoundError:
     raise ConfigError(f"the middleware needs 'langchain': {how_to_get('agents')}") from None
 
-ASKED = frozenset(("clarification_requested", "explicit_flag"))
-"""The gaps with which an agent may end its turn: it asks, or says what it lacks."""
+OWN_REASONS = frozenset(("clarification_requested", "explicit_flag"))
+"""Reasons of gaps with which an agent may end its turn: it asks, or reports what is missing."""
 
-NOBODY = frozenset[str]()
+NO_REASONS = frozenset[str]()
 
-_GO_ON = "What you asked for was looked up: it stands at the end of your instructions. Go on."
+_GO_ON = "The context that you asked for is at the end of your instructions. Continue."
 
 
 class AgentStateWithContext(AgentState[Any], ScrumMasterState):
-    """The agent's state with the keys that the scrum master writes."""
+    """The agent's state plus the keys that the scrum master writes."""
 
 
 class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
-    """Gives an agent what it lacks: when it asks with `request_context`, repeats itself, or ends with a question.
+    """Serves an agent that calls `request_context`, repeats itself, or ends with a question.
 
-    Takes a scrum master, or what one is made of. Put it last in `middleware`: what it adds then comes at the very end
-    of the system message, and what stands before stays in the prompt cache. An agent that would end its turn with a
-    question for which context is found is called again at once, unless `go_on` is False; a question for which there
-    is none goes to whoever called the agent. `agent` is its name, if `create_agent` does not tell.
+    Takes a `ScrumMaster` or the arguments of one. Put it last in `middleware`: the context then comes at the end of the
+    system message, and everything before it stays in the prompt cache. If an agent ends its turn with a question and
+    context is found, the agent is called again at once, unless `go_on` is False; otherwise the question goes to the
+    caller. `agent` is the agent's name, if `create_agent` was called without one.
     """
 
     state_schema = AgentStateWithContext
@@ -58,7 +58,9 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         **options: Any,
     ) -> None:
         if master is not None and options:
-            raise ConfigError(f"give a ScrumMaster, or what one is made of, not both: got {sorted(options)} beside it")
+            raise ConfigError(
+                f"pass either a ScrumMaster or its arguments, not both; got a ScrumMaster and {sorted(options)}"
+            )
         if master is not None and not isinstance(master, ScrumMaster):
             raise ConfigError(f"the scrum master must be a ScrumMaster, got {master!r}")
         super().__init__()
@@ -71,11 +73,11 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
 
     @property
     def name(self) -> str:
-        """What its nodes and its runs in traces are called."""
+        """The name of its nodes and of its runs in traces."""
         return NODE_NAME
 
     def before_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Look for what the agent lacks, before its model is called."""
+        """Serve the agent's gaps before its model is called."""
         reader = self._reader()
         return self._step.run(reader.at_turn(state), reader)
 
@@ -86,11 +88,11 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
 
     @hook_config(can_jump_to=["model"])
     def after_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Take away what the agent has read, and call it again if it ends with a question that can be answered."""
+        """Remove payloads that were read; call the agent again if it ends with a question that has an answer."""
         if not _has_ended(state):
             return None
         reader = self._last_reader()
-        return _called_again(self._step.run(reader.at_turn(state), reader))
+        return _with_jump(self._step.run(reader.at_turn(state), reader))
 
     @hook_config(can_jump_to=["model"])
     async def aafter_model(self, state: AgentStateWithContext, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -98,18 +100,18 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         if not _has_ended(state):
             return None
         reader = self._last_reader()
-        return _called_again(await self._step.arun(reader.at_turn(state), reader))
+        return _with_jump(await self._step.arun(reader.at_turn(state), reader))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Call the model with what waits for the agent."""
+        """Call the model with the context that waits for the agent."""
         return handler(self._with_context(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Await the model with what waits for the agent."""
+        """Await the model with the context that waits for the agent."""
         return await handler(self._with_context(request))
 
     def _with_context(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -117,8 +119,8 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         text = self._step.text_for(reader, reader.at_turn(request.state))
         if not text:
             return request
-        request = request.override(system_message=_appended(request.system_message, text))
-        # Models do not answer a conversation that ends with their own words.
+        request = request.override(system_message=_append(request.system_message, text))
+        # Models do not answer a conversation that ends with their own message.
         if request.messages and isinstance(request.messages[-1], AIMessage):
             request = request.override(messages=[*request.messages, HumanMessage(_GO_ON, name=NODE_NAME)])
         return request
@@ -127,15 +129,15 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         return Reader(agent=self._agent or _configured_name(), talks_to_user=self._talks_to_user)
 
     def _last_reader(self) -> Reader:
-        reasons = ASKED if self._go_on else NOBODY
+        reasons = OWN_REASONS if self._go_on else NO_REASONS
         return Reader(agent=self._agent or _configured_name(), reasons=reasons, talks_to_user=self._talks_to_user)
 
 
 class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Gives an agent's model, at each call, the prompt that an assembler makes of the dialogue; its state stays whole.
+    """Replaces the model's input, at each call, with the prompt of a `PromptAssembler`; the state does not change.
 
-    The thread is the session, and the agent's own system prompt joins the assembler's instructions. Put it first in
-    `middleware`: what others add then comes on top of it.
+    The thread is the session, and the agent's system prompt is added to the assembler's instructions. Put it first in
+    `middleware`, so that other middleware adds to its prompt.
     """
 
     def __init__(self, assembler: PromptAssembler, max_tokens: int = MAX_TOKENS) -> None:
@@ -147,27 +149,29 @@ class PromptMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     @property
     def name(self) -> str:
-        """What it is called in traces."""
+        """Its name in traces."""
         return "prompt_assembler"
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Call the model with the prompt."""
-        return handler(wait_for(self._prompted(request)))
+        return handler(wait_for(self._with_prompt(request)))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Await the model with the prompt."""
-        return await handler(await self._prompted(request))
+        return await handler(await self._with_prompt(request))
 
-    async def _prompted(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    async def _with_prompt(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         own = [] if request.system_message is None else [request.system_message]
-        given = [*own, *request.messages]
-        made: list[Any] = await self._assembler.afor_model(given, self._max_tokens, session_id=thread_of(_config()))
-        system = made.pop(0) if made and isinstance(made[0], SystemMessage) else None
-        return request.override(system_message=system, messages=made)
+        messages = [*own, *request.messages]
+        prompt: list[Any] = await self._assembler.afor_model(
+            messages, self._max_tokens, session_id=thread_of(_config())
+        )
+        system = prompt.pop(0) if prompt and isinstance(prompt[0], SystemMessage) else None
+        return request.override(system_message=system, messages=prompt)
 
 
 def _configured_name() -> str:
@@ -178,7 +182,7 @@ def _configured_name() -> str:
 def _config() -> Mapping[str, Any]:
     try:
         return get_config()
-    # Outside of a graph.
+    # Outside a graph.
     except RuntimeError:
         return {}
 
@@ -188,15 +192,15 @@ def _has_ended(state: AgentStateWithContext) -> bool:
     return not any(isinstance(message, AIMessage) and message.tool_calls for message in last)
 
 
-def _called_again(update: dict[str, Any]) -> dict[str, Any]:
+def _with_jump(update: dict[str, Any]) -> dict[str, Any]:
     result = update.get("injection_result")
     return {**update, "jump_to": "model"} if result is not None and result.injected else update
 
 
-def _appended(message: SystemMessage | None, text: str) -> SystemMessage:
+def _append(message: SystemMessage | None, text: str) -> SystemMessage:
     if message is None:
         return SystemMessage(text)
     if isinstance(message.content, str):
         return message.model_copy(update={"content": f"{message.content}\n\n{text}"})
-    # A block of its own: what stands before may be marked for the cache.
+    # A separate block: earlier ones may be marked for the cache.
     return message.model_copy(update={"content": [*message.content, {"type": "text", "text": text}]})

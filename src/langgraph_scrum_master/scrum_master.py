@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 
 def shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
-    """The sources over what a project has learned, which is stored beside its memory."""
-    # Loaded when the first gap is served.
+    """The sources over the shelves of a memory: code, commits, experiences and values."""
+    # Imported lazily, when the first gap is served.
     from langgraph_scrum_master.learning.sources import learned_sources
 
     return learned_sources(memory)
@@ -58,16 +58,17 @@ class _AsyncNode(Protocol):
 
 
 class ScrumMaster:
-    """Notices when an agent lacks context, finds it, and gives it to the agent.
+    """Detects that an agent lacks context, retrieves it, and delivers it to the agent.
 
-    Without a memory, the node uses the store that its graph was compiled with; state, sprint and architecture serve
-    in any case. `detectors` are asked beside the built-in ones, `sources` beside the enabled ones. With a
-    chat model as `model`, or an `assistant` of your own, doubtful gaps are confirmed or turned down by it, it writes
-    what to look for, and picks what answers; without, or where it fails, rules do. `snapshots` is
-    the folder, or the recorder, for a snapshot of every step with a gap, to replay it later. `redact` takes words out
-    of what leaves to logs, recorder, snapshots and streams ("all", "secrets", "emails", a function, or several of
-    these); the agent and the state get everything. `asking` is a weights file that `scrum-master train` wrote, instead
-    of the one that comes with the package. `tuning` has the numbers that decide what detection reports.
+    - `memory`: without one, the node uses the store that its graph was compiled with.
+    - `detectors` and `sources` are used in addition to the built-in detectors and the enabled sources.
+    - `model`, a chat model, or `assistant`, your own, confirms doubtful gaps, writes the query and picks the answers.
+      Without one, or if it fails, rules decide.
+    - `snapshots`: a folder or a recorder for a snapshot of every step with a gap, for later replay.
+    - `redact`: what to remove from logs, recorder, snapshots and streams: "all", "secrets", "emails", a function, or
+      several of these. The agent and the state are not redacted.
+    - `asking`: a weights file written by `scrum-master train`, instead of the bundled one.
+    - `tuning`: the thresholds of detection.
     """
 
     def __init__(
@@ -94,8 +95,8 @@ class ScrumMaster:
         if not isinstance(tuning, DetectionTuning):
             raise ConfigError(f"tuning must be a DetectionTuning, got {tuning!r}")
         sources = tuple(sources)
-        for given in sources:
-            _refuse_unless_source(given)
+        for source in sources:
+            _check_source(source)
         self._memory = memory
         self._pipeline = Pipeline(
             config=config or InjectionConfig(),
@@ -113,13 +114,13 @@ class ScrumMaster:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ, **otherwise: Any) -> ScrumMaster:
-        """The scrum master that the environment describes; nothing is opened yet.
+        """A scrum master configured from environment variables; nothing is opened yet.
 
-        Each setting of `InjectionConfig` and `PartsConfig` is read from its variable `SCRUM_MASTER_*`. `otherwise` has
-        values for those whose variable is not set, by name.
+        Each setting of `InjectionConfig` and `PartsConfig` has a variable `SCRUM_MASTER_*`. `otherwise` has the values
+        of settings whose variable is not set.
         """
-        named = {each.name: otherwise.pop(each.name, None) for each in settings_of(PartsConfig)}
-        parts = PartsConfig.from_env(environ, **named)
+        defaults = {each.name: otherwise.pop(each.name, None) for each in settings_of(PartsConfig)}
+        parts = PartsConfig.from_env(environ, **defaults)
         config = InjectionConfig.from_env(environ, **otherwise)
         memory: MemoryStore | None = None
         recorder: Recorder | None = None
@@ -148,45 +149,45 @@ class ScrumMaster:
 
     @property
     def memory(self) -> MemoryStore | None:
-        """The memory that it was given."""
+        """The memory that was passed in."""
         return self._memory
 
     @property
     def config(self) -> InjectionConfig:
-        """All its knobs."""
+        """The settings."""
         return self._pipeline.config
 
     def observe(self, state: object) -> Observation:
-        """What the state says about the team; `health_status` and `cycle_analysis` tell more of it."""
+        """What the state says about the team; see also `health_status` and `cycle_analysis`."""
         return self._pipeline.sight(state).observation
 
     def detect(self, state: object) -> tuple[ContextGap, ...]:
-        """The gaps that are not settled yet, the most confident first; empty on a healthy team."""
+        """The unsettled gaps, most confident first; empty for a healthy team."""
         seen = self._pipeline.look(state)
-        return self._pipeline.sure(seen).gaps if isinstance(seen, Sighting) else ()
+        return self._pipeline.without_doubtful(seen).gaps if isinstance(seen, Sighting) else ()
 
     def evaluate(self, state: object) -> InjectionResult | None:
-        """The result for the first gap, or None; also inside a running event loop, which it then holds up."""
+        """The result for the first gap, or None. Works inside a running event loop, but blocks it."""
         sighting = self._pipeline.sight(state)
-        return wait_for(self._confirmed_and_served(sighting)) if sighting.gaps or sighting.given_up else None
+        return wait_for(self._confirm_and_serve(sighting)) if sighting.gaps or sighting.given_up else None
 
     async def aevaluate(self, state: object) -> InjectionResult | None:
         """The result for the first gap, or None, without blocking the event loop."""
-        return await self._confirmed_and_served(self._pipeline.sight(state))
+        return await self._confirm_and_serve(self._pipeline.sight(state))
 
-    async def _confirmed_and_served(self, sighting: Sighting) -> InjectionResult | None:
-        return await self._pipeline.serve(await self._pipeline.confirmed(sighting), self._memory, _unseen)
+    async def _confirm_and_serve(self, sighting: Sighting) -> InjectionResult | None:
+        return await self._pipeline.serve(await self._pipeline.confirm(sighting), self._memory, _ignore_event)
 
     @cached_property
     def step(self) -> Step:
-        """A step in a running graph: what the node, the hook and the middleware do."""
+        """The step that the node, the hook and the middleware share."""
         from langgraph_scrum_master.team.runtime import Step
 
         return Step(self._pipeline, self._memory)
 
     @cached_property
     def node(self) -> ScrumMasterNode:
-        """The node for `add_node`, for graphs that are invoked, awaited or streamed."""
+        """The node for `add_node`; works in sync, async and streamed graphs."""
         from langgraph_scrum_master.team.node import ScrumMasterNode
 
         return ScrumMasterNode(self.step)
@@ -198,32 +199,32 @@ class ScrumMaster:
 
     @property
     def pre_model_hook(self) -> PreModelHook:
-        """For `create_supervisor` and `create_react_agent`: the model gets at once what anybody lacks."""
+        """The hook for `create_supervisor` and `create_react_agent`; it serves the gaps of all agents."""
         return self.hook_for("")
 
     def hook_for(self, agent: str) -> PreModelHook:
-        """The hook for one agent of several: it gets what it lacks itself, and what those lack that report to it."""
+        """The hook for one of several agents; it serves the gaps of this agent and of those that report to it."""
         from langgraph_scrum_master.team.node import PreModelHook
 
         return PreModelHook(self.step, agent)
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
-        """Raise `GraphError` if the graph would drop what we write; warn if none of its nodes can read it."""
+        """Raise `GraphError` if the graph would drop what the node writes; warn if no node can read it."""
         from langgraph_scrum_master.team.node import check_graph
 
         check_graph(builder, deliver_message=self._pipeline.config.deliver == "message")
 
 
-def _asking_model(given: str | Path | AskingModel | None) -> AskingModel | None:
-    if given is None:
+def _asking_model(asking: str | Path | AskingModel | None) -> AskingModel | None:
+    if asking is None:
         return None
     from langgraph_scrum_master.team.observe.asking.model import AskingModel
 
-    if isinstance(given, AskingModel):
-        return given
-    if isinstance(given, str | Path):
-        return AskingModel.load(given)
-    raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {given!r}")
+    if isinstance(asking, AskingModel):
+        return asking
+    if isinstance(asking, str | Path):
+        return AskingModel.load(asking)
+    raise ConfigError(f"asking must be a weights file of `scrum-master train`, or an AskingModel, got {asking!r}")
 
 
 def _assistant_caller(
@@ -235,11 +236,11 @@ def _assistant_caller(
     from langgraph_scrum_master.team.consult import AssistantCaller
 
     if assistant is not None and model is not None:
-        raise ConfigError("give an assistant, or a model for the ready-made one, not both")
+        raise ConfigError("pass either assistant or model, not both")
     if assistant is not None and not isinstance(assistant, Assistant):
         raise ConfigError(
-            f"assistant must have the coroutine methods confirm, query and pick, got {assistant!r}; a chat model is "
-            "given as model="
+            f"assistant must have the coroutine methods confirm, query and pick, got {assistant!r}; pass a chat model "
+            "as model="
         )
     if model is not None and not callable(getattr(model, "ainvoke", None)):
         raise ConfigError(f"model must be a chat model with ainvoke, got {model!r}")
@@ -252,10 +253,10 @@ def _redactor(wanted: Redaction | Redact | Iterable[Redaction | Redact]) -> Reda
     return redactor(wanted)
 
 
-def _refuse_unless_source(given: object) -> None:
-    if not isinstance(given, Source) or not isinstance(read(given, "name"), str):
-        raise ConfigError(f"a source must have a name and a coroutine method find, got {given!r}")
+def _check_source(source: object) -> None:
+    if not isinstance(source, Source) or not isinstance(read(source, "name"), str):
+        raise ConfigError(f"a source must have a name and a coroutine method find, got {source!r}")
 
 
-def _unseen(_event: str, _facts: dict[str, Any]) -> None:
-    """Nobody watches outside a graph."""
+def _ignore_event(_event: str, _facts: dict[str, Any]) -> None:
+    """Outside a graph there is no stream."""

@@ -277,7 +277,7 @@ def test_the_model_can_be_adapted_to_turns_of_ones_own(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["train", str(labelled(tmp_path)), "-o", str(written)])
 
     assert done.exit_code == 0, done.output
-    assert "60 turns, 30 of which ask" in done.output
+    assert "60 turns, 30 of them asking" in done.output
     text = "glorp 99 frobnicate, over to whoever knows"
     assert AskingModel.load(written).read(text).probability > shipped().read(text).probability
     assert ScrumMaster(asking=written).detect(a_state(("dev", text)))

@@ -326,7 +326,7 @@ def test_a_failure_inside_is_recorded_and_the_graph_goes_on(logged: list[dict[st
     end = builder.compile().invoke(START_STATE)
 
     assert end["messages"][-1].text == "Done."
-    assert end["sm_output"].processing_notes == "failed, the graph goes on: ZeroDivisionError: a host's bug"
+    assert end["sm_output"].processing_notes == "failed, the graph continues: ZeroDivisionError: a host's bug"
     assert [entry["event"] for entry in logged] == ["observation.failed"]
 
 
@@ -334,7 +334,7 @@ def test_a_failure_inside_is_recorded_and_the_graph_goes_on(logged: list[dict[st
 def test_even_a_broken_clock_does_not_fail_the_graph(clock: Callable[[], float]) -> None:
     update = ScrumMaster(sources=[Given(a_context())], clock=clock).node.invoke({"messages": [says("dev", QUESTION)]})
 
-    assert "failed, the graph goes on" in update["sm_output"].processing_notes
+    assert "failed, the graph continues" in update["sm_output"].processing_notes
 
 
 def test_a_broken_detector_is_told_and_the_others_go_on(logged: list[dict[str, Any]]) -> None:

@@ -342,7 +342,7 @@ async def test_an_interrupt_passes_through() -> None:
 
 
 def test_a_scrum_master_and_what_one_is_made_of_are_not_taken_together() -> None:
-    with pytest.raises(ConfigError, match=r"not both: got \['config'\]"):
+    with pytest.raises(ConfigError, match=r"not both; got a ScrumMaster and \['config'\]"):
         ScrumMasterMiddleware(ScrumMaster(), config=InjectionConfig())
     with pytest.raises(ConfigError, match="must be a ScrumMaster, got 'me'"):
         ScrumMasterMiddleware("me")  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ from langgraph_scrum_master import (
 )
 from langgraph_scrum_master.config import ScrumMasterContext
 from langgraph_scrum_master.protocols import MemoryStore
-from langgraph_scrum_master.team.runtime import opened_for
+from langgraph_scrum_master.team.runtime import memory_for_namespace
 from langgraph_scrum_master.testing import ScriptedChatModel
 
 TENANTS = [f"tenant-{i}" for i in range(4)]
@@ -207,15 +207,15 @@ class Plain:
 
 
 def test_a_memory_that_gives_another_namespace_is_refused() -> None:
-    with pytest.raises(StoreError, match=r"for_namespace\('a'\) gave Shared.*not that namespace's"):
-        opened_for(Shared(InMemoryStore()), "a")
+    with pytest.raises(StoreError, match=r"for_namespace\('a'\) returned Shared.*another namespace"):
+        memory_for_namespace(Shared(InMemoryStore()), "a")
 
 
 def test_a_memory_that_cannot_be_opened_for_a_namespace_is_not_shared() -> None:
     memory: Any = Plain()
 
     with pytest.raises(ConfigError, match=r"namespace 'a' .* needs .* 'namespaces' \(namespace, for_namespace\)"):
-        opened_for(memory, "a")
+        memory_for_namespace(memory, "a")
 
 
 def test_a_namespace_in_one_place_is_always_the_same_memory() -> None:

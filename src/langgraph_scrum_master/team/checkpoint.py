@@ -1,4 +1,4 @@
-"""Checkpoints that give back what went in, in both msgpack modes of LangGraph."""
+"""A serializer that preserves our types in checkpoints, in both msgpack modes of LangGraph."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ MSGPACK_TYPES: tuple[type, ...] = (
     CyclePattern,
     Span,
 )
-"""The types that we write into the state."""
+"""The types that the scrum master writes to the state."""
 
 
 def checkpoint_serde(*host_types: type) -> JsonPlusSerializer:
-    """A serializer for any checkpointer that keeps our types, and the host's.
+    """A serializer for any checkpointer that preserves our types and `host_types`.
 
-    In LangGraph's default mode it keeps every type, as LangGraph itself does, without the notice about ours and
-    `host_types`. In the strict mode it keeps ours, `host_types`, and what the graph's schema names.
+    In LangGraph's default mode it preserves every type, as LangGraph does, but without the warning about ours and
+    `host_types`. In strict mode it preserves ours, `host_types`, and the types in the graph's schema.
     """
     types = (*MSGPACK_TYPES, *host_types)
     _registered.add(*types)
@@ -52,7 +52,7 @@ def checkpoint_serde(*host_types: type) -> JsonPlusSerializer:
 
 
 class _Registered(logging.Filter):
-    """Drops LangGraph's notice about unregistered types for those that are registered here."""
+    """Drops LangGraph's warning about unregistered types for those that are registered here."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class _Registered(logging.Filter):
 
     def add(self, *types: type) -> None:
         self._names.update((kind.__module__, kind.__name__) for kind in types)
-        # Added once, however often.
+        # Adding the same filter again has no effect.
         logging.getLogger(JsonPlusSerializer.__module__).addFilter(self)
 
     def filter(self, record: logging.LogRecord) -> bool:

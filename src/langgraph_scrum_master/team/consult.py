@@ -15,10 +15,10 @@ from langgraph_scrum_master.team.assistant import TOKENS_USED
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _DOUBTFUL = 0.85
-"""Gaps of less confidence are shown to the assistant."""
+"""Gaps below this confidence are sent to the assistant."""
 
 _REMEMBERED = 256
-"""Gaps whose token counts are kept until their result is built."""
+"""Maximum number of gaps with token counts in memory."""
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ class AssistantCaller:
         self._tokens: OrderedDict[str, int] = OrderedDict()
 
     async def confirms(self, gap: ContextGap, turns: Sequence[Turn], deadline: float) -> bool:
-        """Whether the gap is to be served."""
+        """Whether to serve the gap."""
         if gap.confidence >= _DOUBTFUL:
             return True
         answer = await self._call("confirm", gap, lambda: self._assistant.confirm(gap, turns), deadline)

@@ -1,4 +1,4 @@
-"""Result → state update: the one place that makes one."""
+"""Builds the state update for a result. No other module does."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from langgraph_scrum_master.model import (
     digest,
 )
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.team.history import CONTEXT_KEY, HANDOFF_KEY, has_spoken, waiting, waits
+from langgraph_scrum_master.team.history import CONTEXT_KEY, HANDOFF_KEY, has_injections, has_spoken, waiting
 from langgraph_scrum_master.team.outcome import news_in, outcomes
 from langgraph_scrum_master.team.state import FIGURES_KEY, Payload, cleared, merge_records, payloads, records
 
 RECENT_EXCHANGES = 5
 
 _REMEMBERED = 20
-"""Of the messages before a payload, how many are remembered to tell what came after it."""
+"""Number of message ids before a payload that are stored with it, to find the turns after it."""
 
 _NO_HELP = "the same need came up again after all attempts, context did not help"
 
 
 def target_for(gap: ContextGap, state: State, observation: Observation) -> str:
-    """The state key for the gap's context: the pending handoff's, if it is a dict and to this agent, else our own."""
+    """The state key for the gap's context: the pending handoff if it is a dict and for this agent, else our own."""
     handed_over = isinstance(state.get(HANDOFF_KEY), dict) and observation.handoff_target == gap.agent
     return HANDOFF_KEY if handed_over else CONTEXT_KEY
 
@@ -46,14 +46,13 @@ def state_update(
     cycles: CycleAnalysis | None = None,
     elsewhere: Sequence[ContextGap] = (),
 ) -> dict[str, Any]:
-    """What a step writes: payloads whose agent has spoken go, the result comes with an account of the team.
+    """The state update of a step: the result and `sm_output`, without payloads that were read.
 
-    On a healthy team there is nothing to write, but now and then the running figures. Gaps that others serve,
-    `elsewhere`, stay as they are. The values are whole: they fit a
-    plain dict's `|=` as well as the reducers of `ScrumMasterState`.
+    For a healthy team it is empty, apart from periodic statistics. Gaps `elsewhere` are served by others and do not
+    change. The update works with `|=` on a plain dict and with the reducers of `ScrumMasterState`.
     """
     figures = {} if observation.figures is None else {FIGURES_KEY: dict(observation.figures)}
-    if result is None and not waits(state):
+    if result is None and not has_injections(state):
         return figures
     history = records(state.get("injection_history"))
     update = _payloads_update(state, observation.turns, result)
@@ -62,17 +61,17 @@ def state_update(
         news[0] = replace(news[0], outcome="open", news=news_in(result, observation.turns))
     if result is not None:
         update["injection_result"] = result.slim()
-        account = _account(observation, result, news[0])
-        update["sm_output"] = replace(account, health_status=health, cycle_analysis=cycles)
+        output = _output(observation, result, news[0])
+        update["sm_output"] = replace(output, health_status=health, cycle_analysis=cycles)
     seen = (*elsewhere, *(() if result is None else (result.gap, *result.pending)))
-    shown = outcomes(history, observation.turns, seen)
-    if news := [*_closed(history, result, elsewhere, observation), *shown, *news]:
+    with_outcome = outcomes(history, observation.turns, seen)
+    if news := [*_closed(history, result, elsewhere, observation), *with_outcome, *news]:
         update["injection_history"] = merge_records(history, news)
     return update | figures
 
 
 def context_for(state: object, agent: str) -> str:
-    """What waits in the state for this agent to read; empty if nothing does."""
+    """The injected text that waits for this agent; empty if there is none."""
     return "\n\n".join(
         str(payload.get("text", "")) for payload in waiting(unwrapped(state)[0]) if payload.get("agent") == agent
     )
@@ -141,12 +140,12 @@ def _served(result: InjectionResult, state: State) -> InjectionRecord:
     known = {record.gap_id: record for record in records(state.get("injection_history"))}
     earlier = known.get(result.gap.gap_id)
     attempts, failed = (earlier.attempts, earlier.failed) if earlier else (0, 0)
-    in_vain_by_failure = bool(result.failures) and not result.injected
-    tried = not in_vain_by_failure and not result.escalated
+    source_failed = bool(result.failures) and not result.injected
+    counts = not source_failed and not result.escalated
     return replace(
         _record(result.gap, "injected" if result.injected else "abstained"),
-        attempts=attempts + tried,
-        failed=failed + in_vain_by_failure,
+        attempts=attempts + counts,
+        failed=failed + source_failed,
         keys=tuple(context.key for context in result.contexts_retrieved),
         scores=tuple(context.relevance_score for context in result.contexts_retrieved),
         size=result.total_context_size,
@@ -163,7 +162,7 @@ def _closed(
     elsewhere: Sequence[ContextGap],
     observation: Observation,
 ) -> list[InjectionRecord]:
-    """The records that waited for a gap which is no longer there."""
+    """Pending records whose gap no longer exists."""
     open_now = {gap.gap_id for gap in (*elsewhere, *(() if result is None else (result.gap, *result.pending)))}
     stale = (r for r in history if r.status == "pending" and r.gap_id not in open_now)
     return [replace(record, status="closed", at=observation.now) for record in stale]
@@ -175,7 +174,7 @@ def _record(gap: ContextGap, status: RecordStatus) -> InjectionRecord:
     )
 
 
-def _account(observation: Observation, result: InjectionResult, record: InjectionRecord) -> SMOutput:
+def _output(observation: Observation, result: InjectionResult, record: InjectionRecord) -> SMOutput:
     return SMOutput(
         observed_at=observation.now,
         current_agent=observation.current_agent,
@@ -193,11 +192,11 @@ def _account(observation: Observation, result: InjectionResult, record: Injectio
 
 def _notes(result: InjectionResult) -> str:
     gap = result.gap
-    kept = _counted(len(result.contexts_retrieved), "context")
+    contexts = _counted(len(result.contexts_retrieved), "context")
     if result.escalated and not result.injected:
         return f"{gap.agent} lacks context ({gap.reason}, {gap.confidence:.2f}): {_NO_HELP}"
     outcome = (
-        f"gave it {kept}, {result.total_tokens} tokens, in {result.injection_target}"
+        f"gave it {contexts}, {result.total_tokens} tokens, in {result.injection_target}"
         if result.injected
         else f"found nothing worth its tokens among {_counted(len(result.dropped), 'context')}"
     )

@@ -1,4 +1,4 @@
-"""Gap + observation → queries: what to look for."""
+"""Builds search queries from a gap and the conversation around it."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from langgraph_scrum_master.model import ContextGap, Gate, Observation, Query, T
 from langgraph_scrum_master.text.domains import domain_of
 from langgraph_scrum_master.text.terms import terms
 
-_LOOKED_AT = 1_000
-"""Characters of a failure that are looked at."""
+_LONGEST_FAILURE = 1_000
+"""Maximum characters of a gate failure in a query."""
 
 _MOST_NEEDS = 3
-"""Needs of one turn that are looked for, each by itself."""
+"""Maximum number of separately searched needs of one turn."""
 
 ITS_TURN, BEFORE, FADING, AFTER, TASK = 0.9, 0.9, 0.9, 0.5, 0.9
-"""What counts of what was said around a need, where 1 is the need itself: the rest of its turn; the turn before, and
-of each further back this share of the next; the turns since; and the task at hand. On scenarios of four projects the
-right record came first about as often for any of these between 0.7 and 1, and half as often without what was said.
+"""Weights of the texts around a need, relative to the need itself: the rest of its turn; the turn before; the decay per
+turn further back; later turns; and the task. On scenarios of four projects, values between 0.7 and 1 ranked the right
+record first about equally often; without the surrounding texts it was half as often.
 """
 
 MOST_BEFORE, MOST_AFTER = 12, 6
-"""Turns that are looked at."""
+"""Maximum number of turns before and after the need."""
 
 _LONGEST = 1_500
-"""Characters of such a turn."""
+"""Maximum characters per turn."""
 
 
 def build_queries(gap: ContextGap, observation: Observation, written: str = "") -> tuple[Query, ...]:
-    """One query per need, in the agent's words, with what was said around it.
+    """One query per need, in the agent's words, with the surrounding texts.
 
-    Where a chat model has `written` what to look for, so that it stands alone, that is the only one.
+    If a chat model has `written` a self-contained query, that is the only one.
     """
     parts = [written] if written else [part for part in gap.parts if terms(part)][:_MOST_NEEDS] or [gap.context_query]
     texts = (part if terms(part) else f"{part} {observation.task}".strip() for part in parts)
     around = () if written else tuple(_around(gap, observation))
     queries = tuple(Query(text=text, agent=gap.agent, now=observation.now, around=around) for text in texts if text)
     gate = next((gate for gate in observation.gates if gate.indicator in gap.indicators), None)
-    return (_after(gate, queries[0], observation.task), *queries[1:]) if gate and queries else queries
+    return (_with_failure(gate, queries[0], observation.task), *queries[1:]) if gate and queries else queries
 
 
 def _around(gap: ContextGap, observation: Observation) -> Iterator[tuple[str, float]]:
     turns, at = observation.turns, _place(gap, observation.turns)
-    names = _named(turn.agent for turn in turns)
+    names = _names_pattern(turn.agent for turn in turns)
     for i in range(at, max(-1, at - MOST_BEFORE - 1), -1):
         weight = ITS_TURN if i == at else BEFORE * FADING ** (at - i - 1)
         yield names.sub(" ", turns[i].text[:_LONGEST]), weight
@@ -55,7 +55,7 @@ def _around(gap: ContextGap, observation: Observation) -> Iterator[tuple[str, fl
 
 
 def _place(gap: ContextGap, turns: Sequence[Turn]) -> int:
-    """The turn that shows the need: that of its span, or else the agent's last, or the last of all."""
+    """Index of the turn with the need: the one of its span, else the agent's last turn, else the last turn."""
     shown = {span.message for span in gap.spans}
     for wanted in (lambda turn: turn.id in shown, lambda turn: turn.agent == gap.agent):
         for i in range(len(turns) - 1, -1, -1):
@@ -64,13 +64,13 @@ def _place(gap: ContextGap, turns: Sequence[Turn]) -> int:
     return len(turns) - 1
 
 
-def _named(agents: Iterator[str]) -> re.Pattern[str]:
-    """The names of those who speak: whom a need is put to says nothing of what it is about."""
+def _names_pattern(agents: Iterator[str]) -> re.Pattern[str]:
+    """Matches speaker names, which say nothing about the topic of a need."""
     names = sorted({agent for agent in agents if agent}, key=lambda name: (-len(name), name))
     return re.compile("|".join(rf"(?<!\w)@?{re.escape(name)}(?!\w)" for name in names) or r"(?!)", re.I)
 
 
-def _after(gate: Gate, query: Query, task: str) -> Query:
-    """The query with what failed, so that what went wrong before in such work is looked for once."""
-    said = "\n".join(part for part in (gate.name, gate.reason, task) if part)
-    return replace(query, domain=domain_of(gate.name, gate.reason), failure=said[:_LOOKED_AT])
+def _with_failure(gate: Gate, query: Query, task: str) -> Query:
+    """The query with the gate's failure, to find similar failures of the past."""
+    failure = "\n".join(part for part in (gate.name, gate.reason, task) if part)
+    return replace(query, domain=domain_of(gate.name, gate.reason), failure=failure[:_LONGEST_FAILURE])

@@ -1,4 +1,4 @@
-"""A step as a node of a LangGraph graph and as a hook before a model, and the check of a graph that has one."""
+"""The scrum master as a LangGraph node and as a pre-model hook, and the check of a graph that contains it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from langgraph_scrum_master.team.state import STATE_KEYS, merge_payloads
 
 
 class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
-    """The node: give it to `add_node`. It writes nothing on a healthy team, and never fails the graph."""
+    """The node for `add_node`. It writes nothing for a healthy team and never fails the graph."""
 
     name = NODE_NAME
 
@@ -37,14 +37,14 @@ class ScrumMasterNode(Runnable[Any, dict[str, Any]]):
         return await self._step.arun(input)
 
     async def scrum_master(self, state: Any) -> dict[str, Any]:
-        """The same as a coroutine function only, which a node with a timeout must be."""
+        """The same as a coroutine function, which a node with a timeout requires."""
         return await self._step.arun(state)
 
 
 class PreModelHook(Runnable[Any, dict[str, Any]]):
-    """The same before the model of `create_react_agent` or `create_supervisor`, which gets the context at once.
+    """The hook for `create_react_agent` and `create_supervisor`: the model gets the context in the same step.
 
-    It stands at the end of what the model is given, as a human message; `messages` are left as they are.
+    The context is appended to the model's input as a human message; `messages` does not change.
     """
 
     name = NODE_NAME
@@ -54,7 +54,7 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
         self._reader = Reader(agent=agent)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The update for a state, with what the model is to read."""
+        """The update for a state, with the model's input."""
         state = self._reader.at_turn(input)
         return self._with_prompt(state, self._step.run(state, self._reader))
 
@@ -66,24 +66,24 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     def _with_prompt(self, state: State, update: dict[str, Any]) -> dict[str, Any]:
         waiting = merge_payloads(state.get(CONTEXT_KEY), update.get(CONTEXT_KEY))
         text = self._step.text_for(self._reader, {**state, **update, CONTEXT_KEY: waiting})
-        # Empty, the model reads the messages; left out, it would read what it was given the last time.
+        # With an empty list the model reads `messages`; without the key it would read its previous input.
         prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NODE_NAME)] if text else []
         return {**update, "llm_input_messages": prompt}
 
 
 def check_graph(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:
-    """Raise `GraphError` if the graph would lose what we write; warn if no node of it can read it."""
+    """Raise `GraphError` if the graph would lose what we write; warn if none of its nodes can read it."""
     builder = getattr(builder, "builder", builder)
     needed = (*STATE_KEYS, "messages") if deliver_message else STATE_KEYS
     missing = [key for key in needed if key not in builder.channels]
     if missing:
         raise GraphError(
             f"the graph would drop {', '.join(map(repr, missing))}: its state does not have "
-            f"{'this key' if len(missing) == 1 else 'these keys'}. {_CURE}"
+            f"{'this key' if len(missing) == 1 else 'these keys'}. {_FIX}"
         )
     bare = [key for key in STATE_KEYS if isinstance(builder.channels[key], LastValue)]
     if bare:
-        raise GraphError(f"the graph would overwrite {', '.join(map(repr, bare))}: there is no reducer on it. {_CURE}")
+        raise GraphError(f"the graph would overwrite {', '.join(map(repr, bare))}: there is no reducer on it. {_FIX}")
     ours = [name for name in builder.nodes if _is_ours(builder, name)]
     if not any(_can_receive(builder, name) for name in builder.nodes if name not in ours):
         _warn(
@@ -97,7 +97,7 @@ def check_graph(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: boo
         )
 
 
-_CURE = "Mix ScrumMasterState into the state: `class State(MessagesState, ScrumMasterState): ...`"
+_FIX = "Mix ScrumMasterState into the state: `class State(MessagesState, ScrumMasterState): ...`"
 
 
 def _warn(text: str) -> None:

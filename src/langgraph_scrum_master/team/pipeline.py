@@ -1,4 +1,4 @@
-"""The verbs in order: observe, detect, query, retrieve, rank, fit, render, inject, record."""
+"""The stages in order: observe, detect, query, retrieve, rank, fit, render, inject, record."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recor
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory
 from langgraph_scrum_master.team.delivery import state_update, target_for
 from langgraph_scrum_master.team.detect import detect, tuned_detectors
-from langgraph_scrum_master.team.history import given_keys, sorted_out, waits
+from langgraph_scrum_master.team.history import has_injections, injected_keys, unsettled_gaps
 from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, health_status, observe
 from langgraph_scrum_master.team.observe.asking import asks
-from langgraph_scrum_master.team.record.facts import count_result, facts, keep, log, outcome, record_outcome
+from langgraph_scrum_master.team.record.facts import count_result, facts, log, outcome, record_outcome, record_result
 from langgraph_scrum_master.team.record.redaction import redacted, redacted_snapshot
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder, taken
 from langgraph_scrum_master.team.state import FIGURES_KEY, records
@@ -50,42 +50,42 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.team.consult import AssistantCaller
 
 MOST_PENDING = 8
-"""Further gaps that a result lists."""
+"""Maximum number of pending gaps in a result."""
 
 PICKED_FROM = 20
-"""The best candidates, of which an assistant picks."""
+"""Number of candidates that an assistant picks from."""
 
 Emit: TypeAlias = Callable[[str, dict[str, Any]], None]
-"""Tells whoever watches the run what happens, as it happens."""
+"""Receives events while a step runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """What was observed, and the gaps that are not settled yet, the one to serve first."""
+    """An observation and its unsettled gaps, most confident first."""
 
     state: State
     observation: Observation
     gaps: tuple[ContextGap, ...] = ()
     given_up: tuple[ContextGap, ...] = ()
-    """Gaps whose need was tried as often as it may be, and for which nobody was called yet."""
+    """Gaps whose attempts are used up and that were not escalated yet."""
     elsewhere: tuple[ContextGap, ...] = ()
-    """Gaps of other agents, which are left to others to serve."""
+    """Gaps of agents that another reader serves."""
     failure: str = ""
     """Why nothing could be observed."""
     thread: str = ""
-    """The thread of the graph, where it is known."""
-    looked: tuple[int, int] = field(default=(0, 0), compare=False)
-    """From when to when it took, in nanoseconds since the epoch: for traces alone."""
+    """The thread of the graph, if known."""
+    span_ns: tuple[int, int] = field(default=(0, 0), compare=False)
+    """Start and end of the observation in nanoseconds since the epoch, for traces."""
 
     @property
     def calm(self) -> bool:
-        """Whether there is nothing to serve, and nothing to give up."""
+        """Whether there is nothing to serve or to escalate."""
         return not self.gaps and not self.given_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found for a gap and is worth giving, and what was left on the way."""
+    """The contexts for a gap, and what was dropped."""
 
     contexts: tuple[RetrievedContext, ...]
     dropped: tuple[Dropped, ...] = ()
@@ -93,7 +93,7 @@ class Finding:
 
 
 def no_shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
-    """No sources beside the memory itself."""
+    """No shelf sources."""
     return {}
 
 
@@ -103,7 +103,7 @@ class Pipeline:
 
     config: InjectionConfig = field(default_factory=InjectionConfig)
     detectors: tuple[Detector, ...] = ()
-    """Asked beside the built-in ones."""
+    """Run beside the built-in ones."""
     sources: tuple[Source, ...] = ()
     shelf_sources: ShelfSources = no_shelf_sources
     clock: Clock = time.time
@@ -116,14 +116,13 @@ class Pipeline:
 
     @property
     def tuning(self) -> DetectionTuning:
-        """When detection reports something."""
+        """The thresholds of detection."""
         return self.watcher.tuning
 
     def look(self, state: object, running: bool = False) -> dict[str, Any] | Sighting:
-        """What to write where there is nothing to see, as at most steps; else the sighting.
+        """The sighting if there is a gap; otherwise, as in most steps, the state update.
 
-        In a graph that is `running`, a turn that does not say when it was made was made now. Each detector is asked
-        once.
+        In a `running` graph, turns without a time are taken as of now. Each detector runs once.
         """
         further = self._further_detectors()
         seen = self._glance(state, running, bool(further))
@@ -134,25 +133,25 @@ class Pipeline:
             with redacting(self.redact):
                 sighting = self._detected(mapping_of(state), seen, further)
             if sighting.failure or not sighting.calm:
-                return replace(sighting, looked=(began, time.time_ns()))
+                return replace(sighting, span_ns=(began, time.time_ns()))
         return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
 
     def _glance(self, state: object, running: bool, whole: bool) -> Observation | None:
-        """The observation, `whole` or with the figures alone, if the built-in detectors find nothing in it."""
+        """The observation if the built-in detectors find nothing; without `whole`, only its statistics."""
         try:
-            if not isinstance(state, dict) or not isinstance(state.get("messages"), list) or waits(state):
+            if not isinstance(state, dict) or not isinstance(state.get("messages"), list) or has_injections(state):
                 return None
             return glance(state, self.watcher, self.clock() if running else None, self._now() if whole else "")
-        # The sighting meets it again, and tells.
+        # `sight` fails in the same way and logs it.
         except Exception:
             return None
 
     def sight(self, state: object, running: bool = False) -> Sighting:
-        """Observe and detect: no I/O, and on a healthy team nothing more happens."""
+        """Observe and detect, without I/O."""
         began = time.time_ns()
         with redacting(self.redact):
             sighting = self._sight(state, running)
-        return replace(sighting, looked=(began, time.time_ns())) if sighting.gaps else sighting
+        return replace(sighting, span_ns=(began, time.time_ns())) if sighting.gaps else sighting
 
     def _sight(self, state: object, running: bool) -> Sighting:
         values: State = {}
@@ -167,68 +166,65 @@ class Pipeline:
                 watcher=self.watcher,
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
-        # Whatever a host's state holds, looking at it must not fail the host.
+        # A malformed state must not fail the host graph.
         except Exception as error:
             return _failed_sighting(values, error)
         return self._detected(values, observation, (*tuned_detectors(self.tuning), *self._further_detectors()))
 
     def _detected(self, state: State, observation: Observation, detectors: Sequence[Detector]) -> Sighting:
         try:
-            found = detect(observation, detectors)
+            detected = detect(observation, detectors)
             if self.config.user_questions == "leave":
-                found = tuple(gap for gap in found if gap.whom != "user")
-            if not found:
+                detected = tuple(gap for gap in detected if gap.whom != "user")
+            if not detected:
                 return Sighting(state=state, observation=observation)
-            gaps, given_up = sorted_out(found, state, observation.turns, self.config.max_attempts)
+            gaps, given_up = unsettled_gaps(detected, state, observation.turns, self.config.max_attempts)
         # A detector may yield anything.
         except Exception as error:
             return _failed_sighting(state, error)
         return Sighting(state=state, observation=observation, gaps=gaps, given_up=given_up)
 
     def _further_detectors(self) -> tuple[Detector, ...]:
-        """Those that are asked beside the built-in ones."""
+        """The detectors beside the built-in ones."""
         if not self.config.assumptions:
             return self.detectors
         from langgraph_scrum_master.team.detect.assumption import assumption_made
 
         return (*self.detectors, partial(assumption_made, tuning=self.tuning))
 
-    async def confirmed(self, sighting: Sighting) -> Sighting:
-        """The sighting without the gaps that the assistant, if there is one, does not confirm.
-
-        Questions that are only likely are shown to it, too.
-        """
+    async def confirm(self, sighting: Sighting) -> Sighting:
+        """The sighting without the gaps that the assistant rejects."""
         if self.assistant is None or not sighting.gaps:
             return sighting
         turns, deadline = sighting.observation.turns, self.config.assistant_deadline
         with redacting(self.redact):
             verdicts = await asyncio.gather(*(self.assistant.confirms(gap, turns, deadline) for gap in sighting.gaps))
-        confirmed = tuple(gap for gap, stands in zip(sighting.gaps, verdicts, strict=True) if stands)
-        return replace(sighting, gaps=confirmed)
+        gaps = tuple(gap for gap, is_real in zip(sighting.gaps, verdicts, strict=True) if is_real)
+        return replace(sighting, gaps=gaps)
 
-    def sure(self, sighting: Sighting) -> Sighting:
+    def without_doubtful(self, sighting: Sighting) -> Sighting:
         """The sighting without the gaps that only an assistant could confirm."""
         if self.assistant is None:
             return sighting
         return replace(sighting, gaps=tuple(gap for gap in sighting.gaps if gap.confidence >= self.tuning.likely))
 
     async def serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult | None:
-        """Find context for the first gap and make the result of it; None if there is no gap."""
+        """Retrieve context for the first gap and build the result; None if there is no gap."""
         with redacting(self.redact):
             if not sighting.gaps:
                 return await self._escalate(sighting, emit) if sighting.given_up else None
-            with telemetry.span("evaluate", sighting.looked[0] or None) as span:
-                telemetry.past("detect", *sighting.looked)
+            with telemetry.span("evaluate", sighting.span_ns[0] or None) as span:
+                telemetry.past("detect", *sighting.span_ns)
                 result = await self._serve(sighting, memory, emit)
                 telemetry.note(span, outcome=outcome(result), kept=len(result.contexts_retrieved), **facts(result))
-            await self._keep(result)
-            await keep(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
+            await self._record(result)
+            await record_result(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
         return result
 
     async def _serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult:
         started = self.clock()
         gap, *pending = sighting.gaps
-        emit("gap", cleaned(seen_gap(gap), self.redact))
+        emit("gap", cleaned(gap_facts(gap), self.redact))
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         with telemetry.span("fit"):
@@ -245,11 +241,11 @@ class Pipeline:
     async def answer(
         self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
     ) -> InjectionResult:
-        """The result with a person's answer as its context, which is remembered for the next time."""
+        """The result with a human answer as its context. The answer is stored in the memory."""
         with redacting(self.redact):
-            return await self._answered(result, answer, sighting, memory)
+            return await self._answer(result, answer, sighting, memory)
 
-    async def _answered(
+    async def _answer(
         self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
     ) -> InjectionResult:
         title = "Answer of a person"
@@ -269,22 +265,22 @@ class Pipeline:
             except Exception as error:
                 logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
         fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
-        answered = replace(fitted, escalated=True)
-        await self._keep(answered)
-        return answered
+        with_answer = replace(fitted, escalated=True)
+        await self._record(with_answer)
+        return with_answer
 
     async def _escalate(self, sighting: Sighting, emit: Emit) -> InjectionResult:
         gap, *pending = sighting.given_up
         result = replace(
             self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
         )
-        emit("escalated", cleaned(seen_gap(gap), self.redact))
-        await self._keep(result)
-        await keep(result, self._snapshot(sighting, ()), self.config.deadline)
+        emit("escalated", cleaned(gap_facts(gap), self.redact))
+        await self._record(result)
+        await record_result(result, self._snapshot(sighting, ()), self.config.deadline)
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
-        """Ask all sources, and keep what is relevant, new to the agent, and said once, as passages."""
+        """Search all sources; return passages that are relevant, new to the agent and distinct."""
         from langgraph_scrum_master.retrieval.passages import passages
         from langgraph_scrum_master.retrieval.retrieve import retrieve_each
         from langgraph_scrum_master.team.needs import build_queries
@@ -306,7 +302,7 @@ class Pipeline:
     async def _picked(
         self, gap: ContextGap, queries: Sequence[Query], new: Sequence[Sequence[RetrievedContext]], until: float
     ) -> Split | None:
-        """What the assistant picks of the best; None if it has no opinion."""
+        """The contexts that the assistant picks; None if it has no opinion."""
         from langgraph_scrum_master.retrieval.dedupe import distinct_contexts, picked
         from langgraph_scrum_master.retrieval.retrieve import merged
 
@@ -322,7 +318,7 @@ class Pipeline:
         return kept, [*left, *repeated]
 
     def asked(self, memory: MemoryStore | None) -> tuple[Source, ...]:
-        """The sources that are asked for context."""
+        """The sources to search."""
         from langgraph_scrum_master.retrieval.sources import enabled_sources
 
         return enabled_sources(self.config, memory, self.sources, self.shelf_sources)
@@ -330,24 +326,24 @@ class Pipeline:
     def _new(
         self, gap: ContextGap, sighting: Sighting, found: Sequence[Sequence[RetrievedContext]]
     ) -> tuple[list[list[RetrievedContext]], list[Dropped]]:
-        """What says something that the agent does not know yet, for each query."""
+        """The contexts for each query that are new to the agent."""
         from langgraph_scrum_master.retrieval.dedupe import filled, novel
 
         in_view = sighting.observation.turns[-self.config.view_window :] if self.config.view_window else ()
         seen = [*in_view, *(turn for turn in sighting.observation.turns if turn.agent == gap.agent)]
-        told, said = [_told(turn) for turn in seen], [gap.context_query, *(turn.text for turn in seen)]
-        given = given_keys(sighting.state, gap.agent, in_view)
+        statements, texts = [_statements(turn) for turn in seen], [gap.context_query, *(turn.text for turn in seen)]
+        injected = injected_keys(sighting.state, gap.agent, in_view)
         new: list[list[RetrievedContext]] = []
         left: list[Dropped] = []
         for contexts in found:
             worded, empty = filled(contexts)
-            kept, known = novel(worded, told, said, given)
+            kept, known = novel(worded, statements, texts, injected)
             new.append(kept)
             left += [*empty, *known]
         return new, left
 
     def _chosen(self, new: Sequence[Sequence[RetrievedContext]]) -> Split:
-        """What is worth its tokens: above the bar, not far below the best for its query, and said once."""
+        """The contexts above the bar, not far below the best for their query, and distinct."""
         from langgraph_scrum_master.retrieval.dedupe import above, beside_the_best, distinct_contexts
         from langgraph_scrum_master.retrieval.retrieve import merged
 
@@ -363,7 +359,7 @@ class Pipeline:
         return kept, [*left, *repeated]
 
     def fit(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
-        """The contexts that fit into the budget, as the text for the agent."""
+        """Select the contexts that fit into the budget and render them."""
         from langgraph_scrum_master.retrieval.fit import select
         from langgraph_scrum_master.retrieval.frame import framed
 
@@ -388,11 +384,11 @@ class Pipeline:
             after=sighting.observation.turns[-1].id if sighting.observation.turns else "",
         )
 
-    async def _keep(self, result: InjectionResult) -> None:
+    async def _record(self, result: InjectionResult) -> None:
         if self.config.log_injections:
             log(result)
         count_result(result)
-        await keep(redacted(result, self.redact), self.recorder, self.config.deadline)
+        await record_result(redacted(result, self.redact), self.recorder, self.config.deadline)
 
     def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:
         if (recorder := self.snapshots) is None:
@@ -414,7 +410,7 @@ class Pipeline:
         return record
 
     def update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
-        """What to write into the state."""
+        """The state update for a result."""
         if sighting.failure:
             return {"sm_output": failed_output(sighting.failure, self._now())}
         seen = sighting.observation
@@ -426,8 +422,8 @@ class Pipeline:
     def new_outcomes(self, sighting: Sighting, update: Mapping[str, Any]) -> list[InjectionRecord]:
         """The records whose outcome this update sets for the first time."""
         waited = {r.gap_id for r in records(sighting.state.get("injection_history")) if r.outcome == "open"}
-        told = records(update.get("injection_history"))
-        return [record for record in told if record.gap_id in waited and record.outcome != "open"]
+        updated = records(update.get("injection_history"))
+        return [record for record in updated if record.gap_id in waited and record.outcome != "open"]
 
     async def record_outcomes(self, found: Sequence[InjectionRecord]) -> None:
         """Log, count and record outcomes of injections."""
@@ -442,13 +438,13 @@ class Pipeline:
 def _failed_sighting(state: State, error: Exception) -> Sighting:
     if steers_the_graph(error):
         raise error
-    told = f"{type(error).__name__}: {error}"
-    logger.error("observation.failed", error=told)
-    return Sighting(state=state, observation=Observation(now=""), failure=told)
+    message = f"{type(error).__name__}: {error}"
+    logger.error("observation.failed", error=message)
+    return Sighting(state=state, observation=Observation(now=""), failure=message)
 
 
 def failed_output(why: str, now: str) -> SMOutput:
-    """The account of a step that failed."""
+    """The `sm_output` of a failed step."""
     return SMOutput(
         observed_at=now,
         current_agent="",
@@ -456,27 +452,27 @@ def failed_output(why: str, now: str) -> SMOutput:
         gate_blocked=False,
         gaps=(),
         injection_result=None,
-        processing_notes=f"failed, the graph goes on: {why}",
+        processing_notes=f"failed, the graph continues: {why}",
     )
 
 
 def _once(dropped: Sequence[Dropped], kept: Sequence[RetrievedContext]) -> tuple[Dropped, ...]:
-    """Each context that was left once, as it was left last; none that another query has kept."""
+    """Each dropped context once, with its last reason, except those that another query returned."""
     shown = {(context.source, context.key) for context in kept}
     last = {(drop.source, drop.key): drop for drop in dropped}
     return tuple(drop for place, drop in last.items() if place not in shown)
 
 
-def _told(turn: Turn) -> str:
-    """What the turn states: a question holds the words of its answer without telling it."""
+def _statements(turn: Turn) -> str:
+    """The turn without its questions: a question has words of its answer without giving it."""
     text = turn.text
     for need in sorted(asks(turn), key=lambda need: -need.start):
         text = f"{text[: need.start]}\n{text[need.end :]}"
     return text if "?" not in text else "\n".join(s for s in sentences(text) if not s.endswith("?"))
 
 
-def seen_gap(gap: ContextGap) -> dict[str, Any]:
-    """What is told of a gap as soon as it is seen."""
+def gap_facts(gap: ContextGap) -> dict[str, Any]:
+    """The facts of a gap, for events and traces."""
     return {
         "gap_id": gap.gap_id,
         "agent": gap.agent,

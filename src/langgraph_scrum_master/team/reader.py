@@ -1,4 +1,4 @@
-"""Whose model is about to be called: what of the gaps, and of what waits in the state, is for it."""
+"""Selects the gaps and payloads for the agent whose model is about to be called."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from langgraph_scrum_master._internal.shapes import mapping_of
 from langgraph_scrum_master.model import ContextGap, Observation, Turn
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.team.history import since, unread
+from langgraph_scrum_master.team.history import since, unread_payloads
 from langgraph_scrum_master.team.pipeline import Sighting
 from langgraph_scrum_master.team.state import Payload
 
@@ -17,25 +17,24 @@ _BACK_TO = "transfer_back_to_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """An agent, which gets what it lacks itself, and what those lack that report to it; without a name, anybody.
+    """An agent that is served for its own gaps and for those of agents that report to it; without a name, for all gaps.
 
-    Who reports is a subagent whose report came as a tool's answer, or a worker that handed back to this agent. Others
-    read for themselves.
+    An agent reports if it is a subagent whose report is a tool result, or a worker that handed back to this agent.
     """
 
     agent: str = ""
     reasons: Collection[str] | None = None
-    """Only gaps of these reasons, and of the agent at turn itself; all if None."""
+    """Serve only gaps with these reasons, of the current agent itself; None serves all."""
     talks_to_user: bool = False
-    """Whether what the agent says goes to the user: then so do questions that only the user can answer."""
+    """Whether the agent's output goes to the user; questions that only the user can answer are then left to them."""
 
     def at_turn(self, state: object) -> State:
-        """The state with this agent at turn: what nobody's name stands on is its own."""
+        """The state with this agent as the current one: unnamed messages are attributed to it."""
         values = mapping_of(state)
         return {**values, "current_agent": self.agent} if self.agent else values
 
-    def narrowed(self, sighting: Sighting) -> Sighting:
-        """The sighting with the gaps that are this reader's to serve; those of others are left to others."""
+    def narrow(self, sighting: Sighting) -> Sighting:
+        """The sighting with only the gaps that this reader serves."""
         if not self.agent and self.reasons is None and not self.talks_to_user:
             return sighting
         mine = tuple(gap for gap in sighting.gaps if self._serves(gap, sighting.observation))
@@ -47,24 +46,24 @@ class Reader:
         )
 
     def text(self, state: State, observation: Observation) -> str:
-        """What waits for this reader; what is another's only until a person speaks, who has it all by then."""
-        found = [each for each in unread(state, observation.turns) if self._reads(each, observation.turns)]
-        return "\n\n".join(str(payload.get("text", "")) for payload in found)
+        """The waiting texts for this reader; those of other agents only until the next human message."""
+        payloads = [each for each in unread_payloads(state, observation.turns) if self._reads(each, observation.turns)]
+        return "\n\n".join(str(payload.get("text", "")) for payload in payloads)
 
     def _serves(self, gap: ContextGap, observation: Observation) -> bool:
         if self.talks_to_user and gap.whom == "user":
             return False
         if self.reasons is not None:
             return gap.reason in self.reasons and gap.agent == (self.agent or observation.current_agent)
-        return self._is_for_it(gap.agent, observation.turns)
+        return self._is_responsible_for(gap.agent, observation.turns)
 
     def _reads(self, payload: Payload, turns: Sequence[Turn]) -> bool:
         if payload.get("agent") == self.agent:
             return True
         spoke = any(turn.kind == "human" for turn in since(payload, turns))
-        return not spoke and self._is_for_it(str(payload.get("agent")), turns)
+        return not spoke and self._is_responsible_for(str(payload.get("agent")), turns)
 
-    def _is_for_it(self, agent: str, turns: Sequence[Turn]) -> bool:
+    def _is_responsible_for(self, agent: str, turns: Sequence[Turn]) -> bool:
         return self.agent in ("", agent) or any(turn.agent == agent and self._is_report(turn) for turn in turns)
 
     def _is_report(self, turn: Turn) -> bool:

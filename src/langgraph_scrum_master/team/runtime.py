@@ -1,4 +1,4 @@
-"""One step of the scrum master in a running graph: with what the run says for itself, and never failing it."""
+"""One step in a running graph: applies the run's context and never fails the graph."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from langgraph_scrum_master._internal.threads import wait_for
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.protocols import MemoryStore, missing, supports
-from langgraph_scrum_master.team.history import unread, waiting
-from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output, seen_gap
+from langgraph_scrum_master.team.history import unread_payloads, waiting
+from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output, gap_facts
 from langgraph_scrum_master.team.reader import ANYBODY, Reader
 from langgraph_scrum_master.team.record.facts import facts
 
@@ -28,27 +28,27 @@ _OUTSIDE: Runtime[Any] = Runtime()
 
 
 class Step:
-    """What a step writes into the state of a graph."""
+    """Computes the state update of a step."""
 
     def __init__(self, pipeline: Pipeline, memory: MemoryStore | None) -> None:
         self._pipeline = pipeline
         self._memory = memory
 
     def run(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
-        """The update for a state; without a gap no event loop is touched."""
+        """The update for a state; uses an event loop only if there is a gap."""
         try:
             seen = self._pipeline.look(state, running=True)
             if not isinstance(seen, Sighting):
                 return seen
-            sighting = reader.narrowed(seen)
+            sighting = reader.narrow(seen)
             if sighting.gaps and self._pipeline.assistant is not None:
-                sighting = wait_for(self._pipeline.confirmed(sighting))
+                sighting = wait_for(self._pipeline.confirm(sighting))
             if sighting.calm:
                 return self._with_outcomes(sighting, self._update(sighting, None))
             run = _Run(self._pipeline, self._memory, _runtime())
             result = wait_for(run.serve(sighting))
-            if answer := run.ask_a_person(result):
-                result = wait_for(run.answered(result, answer, sighting))
+            if answer := run.ask_human(result):
+                result = wait_for(run.with_answer(result, answer, sighting))
             return self._with_outcomes(sighting, self._update(sighting, result))
         except GraphBubbleUp:
             raise
@@ -61,13 +61,13 @@ class Step:
             seen = self._pipeline.look(state, running=True)
             if not isinstance(seen, Sighting):
                 return seen
-            sighting = await self._pipeline.confirmed(reader.narrowed(seen))
+            sighting = await self._pipeline.confirm(reader.narrow(seen))
             result = None
             if not sighting.calm:
                 run = _Run(self._pipeline, self._memory, _runtime())
                 result = await run.serve(sighting)
-                if answer := run.ask_a_person(result):
-                    result = await run.answered(result, answer, sighting)
+                if answer := run.ask_human(result):
+                    result = await run.with_answer(result, answer, sighting)
             update = self._update(sighting, result)
             await self._pipeline.record_outcomes(self._pipeline.new_outcomes(sighting, update))
             return update
@@ -77,12 +77,12 @@ class Step:
             return self._failed(error)
 
     def text_for(self, reader: Reader, state: Any) -> str:
-        """What waits in the state for this reader, unless it stands in the messages anyway."""
+        """The waiting text for this reader; empty if it is delivered in `messages`."""
         try:
             if self._pipeline.config.deliver == "message" or not waiting(state):
                 return ""
             return reader.text(state, self._pipeline.sight(state).observation)
-        # Whatever a host's state holds, the model is called.
+        # A malformed state must not prevent the model call.
         except Exception as error:
             self._failed(error)
             return ""
@@ -94,20 +94,20 @@ class Step:
         return update
 
     def _with_outcomes(self, sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
-        """The update, after the outcomes that it sets were recorded."""
-        if found := self._pipeline.new_outcomes(sighting, update):
-            wait_for(self._pipeline.record_outcomes(found))
+        """Record the outcomes in the update and return it."""
+        if outcomes := self._pipeline.new_outcomes(sighting, update):
+            wait_for(self._pipeline.record_outcomes(outcomes))
         return update
 
     def _failed(self, error: Exception) -> dict[str, Any]:
-        told = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
         with redacting(self._pipeline.redact):
-            logger.error("scrum_master.failed", error=told)
-        return {"sm_output": failed_output(told, "")}
+            logger.error("scrum_master.failed", error=message)
+        return {"sm_output": failed_output(message, "")}
 
 
 class _Run:
-    """A step in which there is a gap, in one run of the graph."""
+    """A step with a gap, in one run of the graph."""
 
     def __init__(self, pipeline: Pipeline, memory: MemoryStore | None, runtime: Runtime[Any]) -> None:
         config = pipeline.config.for_run(runtime.context)
@@ -117,10 +117,10 @@ class _Run:
             self._memory = self._graphs_store()
         else:
             own = read(runtime.context, "namespace") is None
-            self._memory = memory if own else opened_for(memory, config.namespace)
+            self._memory = memory if own else memory_for_namespace(memory, config.namespace)
 
     async def serve(self, sighting: Sighting) -> InjectionResult | None:
-        """The result, as a run of its own in LangChain traces, which shows facts and not the state."""
+        """The result, traced as a separate LangChain run that shows facts instead of the state."""
         results: list[InjectionResult | None] = []
         threaded = replace(sighting, thread=text_of(read(self._runtime.execution_info, "thread_id")))
 
@@ -130,14 +130,14 @@ class _Run:
 
         gap = (sighting.gaps or sighting.given_up)[0]
         about = {"scrum_master_agent": gap.agent, "scrum_master_reason": gap.reason}
-        shown = cleaned(seen_gap(gap), self._pipeline.redact)
+        shown = cleaned(gap_facts(gap), self._pipeline.redact)
         await RunnableLambda(evaluate, name=NODE_NAME).ainvoke(
             shown, {"run_name": NODE_NAME, "tags": [NODE_NAME], "metadata": about}
         )
         return results[0]
 
-    def ask_a_person(self, result: InjectionResult | None) -> str:
-        """The answer of the person to whom a need goes that context did not help, if that is wanted."""
+    def ask_human(self, result: InjectionResult | None) -> str:
+        """The human answer to an escalated need, if `escalate` is `interrupt`."""
         if result is None or not result.escalated or self._pipeline.config.escalate != "interrupt":
             return ""
         gap = result.gap
@@ -145,14 +145,16 @@ class _Run:
         answer: object = interrupt(question)
         return answer.strip() if isinstance(answer, str) else fields_text(answer)
 
-    async def answered(self, result: InjectionResult | None, answer: str, sighting: Sighting) -> InjectionResult | None:
-        """The result with a person's answer."""
+    async def with_answer(
+        self, result: InjectionResult | None, answer: str, sighting: Sighting
+    ) -> InjectionResult | None:
+        """The result with the human answer."""
         if result is None:
             return None
         return await self._pipeline.answer(result, answer, sighting, self._memory)
 
-    def _emit(self, event: str, told: dict[str, Any]) -> None:
-        self._runtime.stream_writer({"event": f"{NODE_NAME}.{event}", **told})
+    def _emit(self, event: str, facts: dict[str, Any]) -> None:
+        self._runtime.stream_writer({"event": f"{NODE_NAME}.{event}", **facts})
 
     def _graphs_store(self) -> MemoryStore | None:
         if self._runtime.store is None:
@@ -162,13 +164,13 @@ class _Run:
         return StoreMemory(self._runtime.store, namespace=self._pipeline.config.namespace)
 
 
-def opened_for(memory: MemoryStore, namespace: str) -> MemoryStore:
-    """The memory of this namespace in the same place; one that has no such thing is refused, never shared."""
+def memory_for_namespace(memory: MemoryStore, namespace: str) -> MemoryStore:
+    """The memory opened for this namespace; raises if it cannot be, so that namespaces are never shared."""
     if not supports(memory, "namespaces"):
         raise missing(memory, f"the namespace {namespace!r} of the run's context", "namespaces")
     opened = memory.for_namespace(namespace)
     if not supports(opened, "namespaces") or opened.namespace != namespace:
-        raise StoreError(f"for_namespace({namespace!r}) gave {opened!r}, which is not that namespace's")
+        raise StoreError(f"for_namespace({namespace!r}) returned {opened!r}, which has another namespace")
     return opened
 
 
@@ -180,11 +182,13 @@ def _runtime() -> Runtime[Any]:
 
 
 def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
-    """The payloads that nobody has read as messages, unless they are there already or must wait for a tool's answer."""
+    """The unread payloads as messages, unless they were sent already or a tool result is pending."""
     state = {**sighting.state, **update}
     messages = items_of(state.get("messages"))
     sent = {read(message, "id") for message in messages}
-    texts = {f"{NODE_NAME}-{payload['gap_id']}": payload for payload in unread(state, sighting.observation.turns)}
+    texts = {
+        f"{NODE_NAME}-{payload['gap_id']}": payload for payload in unread_payloads(state, sighting.observation.turns)
+    }
     fresh = {key: payload for key, payload in texts.items() if key not in sent and payload.get("text")}
     if not fresh or _waits_for_a_tool(messages):
         return {}
@@ -204,7 +208,7 @@ def _as_messages(sighting: Sighting, update: dict[str, Any]) -> dict[str, Any]:
 
 
 def _waits_for_a_tool(messages: Sequence[Any]) -> bool:
-    # Providers refuse a conversation in which something stands between a tool call and its answer.
+    # Providers reject messages between a tool call and its result.
     answered = {read(message, "tool_call_id") for message in messages}
     calls = next((items_of(read(m, "tool_calls")) for m in reversed(messages) if items_of(read(m, "tool_calls"))), ())
     return any(read(call, "id") not in answered for call in calls)

@@ -1,26 +1,26 @@
-"""The graph keys that the scrum master writes, and how updates of them combine.
+"""The state keys that the scrum master writes, and their reducers.
 
-Mix `ScrumMasterState` into your graph's state: `class State(MessagesState, ScrumMasterState): ...`
+Add `ScrumMasterState` to your graph's state: `class State(MessagesState, ScrumMasterState): ...`
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-# As LangGraph's own MessagesState: classes made with the other TypedDict cannot be mixed with these.
+# LangGraph's MessagesState uses this TypedDict; it cannot be combined with typing.TypedDict.
 from typing_extensions import TypedDict
 
 from langgraph_scrum_master.errors import DecodeError
 from langgraph_scrum_master.model import INJECTION_OUTCOMES, RECORD_STATUSES, InjectionRecord, InjectionResult, SMOutput
 
 HISTORY_LIMIT = 100
-"""Slim records that the state keeps; older ones are in the checkpoints and in the audit log."""
+"""Maximum number of records in the state; older ones are in the checkpoints and in the audit log."""
 
 WAITING_LIMIT = 8
-"""Payloads that wait for their agent at the same time."""
+"""Maximum number of payloads that wait for their agent."""
 
 FIGURES_KEY = "team_figures"
-"""The key of ours that holds running figures."""
+"""Our key with the running statistics."""
 
 Payload = dict[str, Any]
 
@@ -28,8 +28,8 @@ Payload = dict[str, Any]
 def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
     """The newest payload first, with those that other agents have not read yet under `others`.
 
-    Keyed by gap: the same payload twice stands once. `cleared(gap_id)` takes one away. None changes nothing: a subgraph
-    that never saw a payload returns it.
+    There is one payload per gap. `cleared(gap_id)` removes one. None changes nothing: a subgraph that never saw a
+    payload returns it.
     """
     if new is None:
         return old
@@ -41,7 +41,7 @@ def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
 
 
 def payloads(payload: Payload | None) -> list[Payload]:
-    """All payloads that wait, newest first, each without `others`."""
+    """All waiting payloads, newest first, each without `others`."""
     if not isinstance(payload, dict) or "gap_id" not in payload:
         return []
     head = {key: value for key, value in payload.items() if key != "others"}
@@ -50,12 +50,12 @@ def payloads(payload: Payload | None) -> list[Payload]:
 
 
 def cleared(gap_id: str) -> Payload:
-    """The update that takes this gap's payload away and leaves all others."""
+    """The update that removes only this gap's payload."""
     return {"gap_id": gap_id, "cleared": True}
 
 
 def merge_records(old: list[InjectionRecord], new: list[InjectionRecord]) -> list[InjectionRecord]:
-    """One record per gap, the one that is further along, in the order they first appeared; the newest are kept."""
+    """One record per gap, the most advanced one, in order of first appearance; the oldest are dropped."""
     merged = {record.gap_id: record for record in records(old)}
     for record in records(new):
         known = merged.get(record.gap_id)
@@ -65,22 +65,22 @@ def merge_records(old: list[InjectionRecord], new: list[InjectionRecord]) -> lis
 
 
 def records(history: object) -> list[InjectionRecord]:
-    """The records of a history, also where a checkpoint gave them back as dicts."""
+    """The records of a history; dicts from a checkpoint are decoded."""
     if not isinstance(history, list | tuple):
         return []
     return [record for item in history if (record := _record(item))]
 
 
 def latest(old: Any, new: Any) -> Any:
-    """The last write of a superstep; None leaves what is there."""
+    """The last write of a superstep; None changes nothing."""
     return old if new is None else new
 
 
 def newest_figures(old: dict[str, Any] | None, new: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The newer figures, unless a subgraph gives back some that do not reach so far."""
+    """The newer statistics; a subgraph may return older ones."""
     if not old or not new:
         return old or new
-    # Much further back, the clock was set right in between.
+    # A larger difference means that the clock was corrected.
     return old if 0 < _until(old) - _until(new) < _CORRECTION else new
 
 
@@ -93,18 +93,18 @@ def _until(figures: dict[str, Any]) -> float:
 
 
 class ScrumMasterState(TypedDict, total=False):
-    """The keys that the scrum master writes. What it reads, it takes from the state as it comes."""
+    """The keys that the scrum master writes."""
 
     injected_context: Annotated[dict[str, Any] | None, merge_payloads]
-    """The text for the agent it names, with sources and sizes; gone once that agent has spoken."""
+    """The injected text for one agent, with sources and sizes; removed after that agent's next turn."""
     injection_result: Annotated[InjectionResult | None, latest]
-    """The latest result: the gap, what was found, kept and dropped."""
+    """The latest result, without text."""
     injection_history: Annotated[list[InjectionRecord], merge_records]
-    """A slim record per gap, those that still wait among them."""
+    """One record per gap, including pending ones."""
     sm_output: Annotated[SMOutput | None, latest]
-    """What was observed and decided, for the audit trail."""
+    """The latest observation and decision, for the audit trail."""
     team_figures: Annotated[dict[str, Any] | None, newest_figures]
-    """How long each agent's latest turns took: its usual, also after a restart and without the older messages."""
+    """Durations of each agent's latest turns, so that they survive restarts and trimmed histories."""
 
 
 STATE_KEYS: tuple[str, ...] = tuple(ScrumMasterState.__annotations__)
@@ -115,10 +115,10 @@ HOST_KEYS: tuple[str, ...] = (
     *("decisions", "sprint_plan", "sprint_progress"),
     *("adrs", "architecture_decisions", "tech_constraints", "constraints"),
 )
-"""The host's keys that are read, if they are there; a handoff and `requirements` may name others."""
+"""Optional keys of the host that are read; a handoff and `requirements` may name others."""
 
 READ_BACK: tuple[str, ...] = ("injected_context", "injection_history", FIGURES_KEY)
-"""The keys of ours that later steps read."""
+"""Our keys that later steps read."""
 
 
 def _record(item: object) -> InjectionRecord | None:
@@ -131,13 +131,13 @@ def _record(item: object) -> InjectionRecord | None:
 
 
 def _newest(history: list[InjectionRecord]) -> list[InjectionRecord]:
-    # What was served must be remembered longest: what only waited is let go first.
+    # Records of served gaps matter longest, so pending ones are dropped first.
     excess = len(history) - HISTORY_LIMIT
     if excess <= 0:
         return history
     order = sorted(range(len(history)), key=lambda i: (history[i].status in ("injected", "abstained"), i))
-    gone = set(order[:excess])
-    return [record for i, record in enumerate(history) if i not in gone]
+    dropped = set(order[:excess])
+    return [record for i, record in enumerate(history) if i not in dropped]
 
 
 def _progress(record: InjectionRecord) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation
-from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+from langgraph_scrum_master.team.detect.gap import current_work, gap
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 
@@ -16,7 +16,7 @@ def explicit_flag(observation: Observation, tuning: DetectionTuning = DEFAULT_DE
             observation,
             agent=flag.agent,
             reason="explicit_flag",
-            query=work_at_hand(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
+            query=current_work(observation, flag.agent) or flag.need if flag.unnamed else flag.need,
             confidence=tuning.flag_confidence,
             indicators=(f"flag@{flag.origin}",),
             missing=flag.missing,

@@ -55,7 +55,7 @@ def gap(
     )
 
 
-def work_at_hand(observation: Observation, agent: str) -> str:
+def current_work(observation: Observation, agent: str) -> str:
     """What the agent works on, for a need that nobody has named: the story or task, and its own last turns."""
     own = [
         turn.text for turn in observation.turns if turn.kind == "agent" and turn.agent == agent and turn.text.strip()

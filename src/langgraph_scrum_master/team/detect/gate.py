@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from langgraph_scrum_master.model import ContextGap, Observation
-from langgraph_scrum_master.team.detect.gap import gap, work_at_hand
+from langgraph_scrum_master.team.detect.gap import current_work, gap
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 
@@ -18,7 +18,7 @@ def gate_failure(observation: Observation, tuning: DetectionTuning = DEFAULT_DET
                 observation,
                 agent=agent,
                 reason="gate_failure",
-                query=work_at_hand(observation, agent) if failed.unnamed else ", ".join(failed.missing),
+                query=current_work(observation, agent) if failed.unnamed else ", ".join(failed.missing),
                 parts=() if failed.unnamed else failed.missing,
                 confidence=tuning.gate_confidence,
                 indicators=(failed.indicator,),

@@ -68,6 +68,6 @@ async def record_outcome(record: InjectionRecord, recorder: Recorder | None, sec
         await hand_over(record, outcomes.record_outcome, seconds, gap_id=record.gap_id)
 
 
-async def keep(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:
+async def record_result(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:
     """Hand the result to the recorder, if there is one; that must not cost the agent its context, nor hold it up."""
     await hand_over(result, recorder, seconds, gap_id=result.gap.gap_id)
