@@ -107,7 +107,7 @@ async def test_a_check_names_the_shelf_that_is_damaged_and_a_rebuild_cures_all_n
     rebuilt = await memory.check(rebuild=True)
 
     assert [(each.shelf, each.problems) for each in found.shelves if each.problems] == [
-        ("code", ("5 records are counted, 1 are there",))
+        ("code", ("the shelf counts 5 records, but has 1",))
     ]
     assert (rebuilt.sound, rebuilt.rebuilt, rebuilt.records) == (True, True, 9)
     assert (await other.check()).sound
@@ -149,7 +149,7 @@ async def test_what_a_server_looks_after_is_not_checked_here() -> None:
 
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
 
-    with pytest.raises(StoreError, match="is looked after by its server, not by this package"):
+    with pytest.raises(StoreError, match="is managed by its server"):
         await ChromaMemory(client=client).check()
 
 
@@ -233,7 +233,7 @@ async def test_a_backup_overwrites_nothing(memory: ChromaMemory, tmp_path: Path)
     kept = tmp_path / "kept"
     kept.write_text("precious")
 
-    with pytest.raises(StoreError, match="kept' is there already: name a new file"):
+    with pytest.raises(StoreError, match="kept' already exists: choose a new file"):
         await memory.backup(kept)
     with pytest.raises(StoreError, match="cannot be used: OperationalError: unable to open database"):
         await memory.backup(tmp_path / "no" / "folder")
@@ -464,7 +464,7 @@ def folder(tmp_path: Path) -> Path:
     )
     rows.write_text("\n".join(lines))
     loaded = shell("load", "-m", tmp_path / "memory", rows)
-    assert (loaded.exit_code, loaded.stdout.split()[:3]) == (0, ["Kept", "2", "texts"])
+    assert (loaded.exit_code, loaded.stdout.split()[:3]) == (0, ["Stored", "2", "texts"])
     return tmp_path / "memory"
 
 
@@ -474,7 +474,7 @@ def test_a_memory_is_loaded_searched_and_checked_from_the_shell(folder: Path) ->
 
     assert KEYS[:40] in searched.stdout
     assert "queue" not in searched.stdout
-    assert (checked.exit_code, checked.stdout) == (0, "Sound: 2 records in 1 shelves.\n")
+    assert (checked.exit_code, checked.stdout) == (0, "No problems: 2 records in 1 shelves.\n")
 
 
 def test_loading_and_searching_can_be_told_as_json(folder: Path, tmp_path: Path) -> None:
@@ -508,13 +508,13 @@ def test_a_damaged_memory_is_told_with_exit_code_1_and_rebuilt_on_demand(folder:
 
     assert checked.exit_code == as_json.exit_code == 1
     assert checked.stdout == (
-        "2 records are not found by their words\ncode: 1 records are not found by their words\n"
+        "2 records have no postings\ncode: 1 records have no postings\n"
         "Run it again with --rebuild to make everything again that is derived from the records.\n"
     )
     assert json.loads(as_json.stdout) == {
         "shelves": [
-            {"shelf": "", "records": 2, "problems": ["2 records are not found by their words"]},
-            {"shelf": "code", "records": 1, "problems": ["1 records are not found by their words"]},
+            {"shelf": "", "records": 2, "problems": ["2 records have no postings"]},
+            {"shelf": "code", "records": 1, "problems": ["1 records have no postings"]},
         ],
         "problems": [],
         "rebuilt": False,
@@ -523,7 +523,7 @@ def test_a_damaged_memory_is_told_with_exit_code_1_and_rebuilt_on_demand(folder:
     }
     assert (rebuilt.exit_code, rebuilt.stdout) == (
         0,
-        "Everything that is derived from the records was made again.\nSound: 3 records in 2 shelves.\n",
+        "Rebuilt everything that is derived from the records.\nNo problems: 3 records in 2 shelves.\n",
     )
     assert told("check", "-m", folder)["sound"]
 
@@ -552,7 +552,7 @@ def test_a_backup_is_written_once_and_can_be_restored(folder: Path, tmp_path: Pa
     assert written.stdout.replace("\n", "") == f"Wrote {tmp_path / 'backup'}."
     size = (tmp_path / "second").stat().st_size
     assert as_json == {"memory": str(folder), "backup": str(tmp_path / "second"), "bytes": size}
-    assert "is there already: name a new file" in str(again.exception)
+    assert "already exists: choose a new file" in str(again.exception)
     query = "Where are idempotency keys kept?"
     assert told("search", "-m", tmp_path / "again", query) == told("search", "-m", folder, query)
 
@@ -583,7 +583,7 @@ def test_records_are_forgotten_from_the_shell(folder: Path) -> None:
     left = [each["key"] for each in told("search", "-m", folder, "anything")]
     by_key = told("forget", "-m", folder, "queue", "never there")
 
-    assert by_age.stdout == "Forgot 1 records.\n"
+    assert by_age.stdout == "Deleted 1 records.\n"
     assert by_session == {"forgotten": 1, "memory": str(folder)}
     assert (nobody["forgotten"], left, by_key["forgotten"]) == (0, ["queue"], 1)
     assert told("search", "-m", folder, "anything") == []
@@ -602,24 +602,24 @@ BAD_ROWS = {
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("check -m nowhere", "there is no memory in 'nowhere': fill one, or give its folder with --memory"),
+        ("check -m nowhere", "there is no memory in 'nowhere': fill one, or pass its folder with --memory"),
         ("stats -m nowhere", "there is no memory in 'nowhere'"),
         ("backup -m nowhere out", "there is no memory in 'nowhere'"),
         ("export -m nowhere out", "there is no memory in 'nowhere'"),
         ("forget -m nowhere k", "there is no memory in 'nowhere'"),
         ("search -m nowhere k", "there is no memory in 'nowhere'"),
         ("check -m number.jsonl", "there is no memory in 'number.jsonl'"),
-        ("load -m number.jsonl kind.jsonl", "'number.jsonl' is no folder: give one with --memory"),
+        ("load -m number.jsonl kind.jsonl", "'number.jsonl' is not a folder: pass one with --memory"),
         ("load -m new nothing.jsonl", "cannot read 'nothing.jsonl'"),
-        ("load -m new number.jsonl", "number.jsonl:2 must be an object with the texts 'key' and 'content', got 7"),
+        ("load -m new number.jsonl", "number.jsonl:2 must be an object with the strings 'key' and 'content', got 7"),
         ("load -m new broken.jsonl", "broken.jsonl:3 is not JSON: "),
-        ("load -m new keyless.jsonl", "keyless.jsonl:1 must be an object with the texts 'key' and 'content'"),
+        ("load -m new keyless.jsonl", "keyless.jsonl:1 must be an object with the strings 'key' and 'content'"),
         ("load -m new metadata.jsonl", "metadata.jsonl:1: 'metadata' must be an object, got [1]"),
         ("import -m new nothing.jsonl", "cannot read 'nothing.jsonl'"),
-        ("import -m new number.jsonl", "number.jsonl:2 must be an object with the texts 'key' and 'content', got 7"),
-        ("import -m new kind.jsonl", "kind.jsonl:1: 'kind' must be among ('memory', "),
-        ("import -m new shelf.jsonl", "shelf.jsonl:1: 'shelf' must be a text, got 7"),
-        ("forget -m memory", "nothing to forget: give keys, --before or --session"),
+        ("import -m new number.jsonl", "number.jsonl:2 must be an object with the strings 'key' and 'content', got 7"),
+        ("import -m new kind.jsonl", "kind.jsonl:1: 'kind' must be one of ('memory', "),
+        ("import -m new shelf.jsonl", "shelf.jsonl:1: 'shelf' must be a string, got 7"),
+        ("forget -m memory", "nothing to forget: pass keys, --before or --session"),
         ("forget -m memory --before yesterday", "--before must be a date such as 2026-01-31, got 'yesterday'"),
         ("search -m memory  --embedder hash k", "was filled with 'StaticEmbedder': open it with that embedder"),
         ("search -m memory --embedder magic k", "embedder must be among ('static', 'minilm', 'hash')"),
@@ -642,7 +642,7 @@ def test_bad_input_is_refused_and_nothing_is_written(
 
 
 def test_an_empty_query_is_refused(folder: Path) -> None:
-    assert "the query must be a text that is not empty" in str(shell("search", "-m", folder, " ").exception)
+    assert "the query must not be empty" in str(shell("search", "-m", folder, " ").exception)
 
 
 @pytest.mark.parametrize(
