@@ -207,7 +207,7 @@ async def test_a_memory_filled_with_another_embedder_is_told(tmp_path: Path) -> 
         ({"namespace": "acme\x1fcode"}, "namespace must be a non-empty text without control characters"),
         ({"durability": "none"}, r"durability must be among \('full', 'normal'\), got 'none'"),
         ({"most_records": 0}, "most_records must be at least 1"),
-        ({"path": "x", "client": object()}, "give a path or a client, not both"),
+        ({"path": "x", "client": object()}, "pass a path or a client, not both"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, Any], told: str) -> None:

@@ -477,7 +477,7 @@ class AlsoFixed(Fixed):
 @pytest.mark.parametrize(
     ("embedder", "message"),
     [
-        (Fixed(1.0, 0.0, 0.0), "has vectors of 2 numbers, the embedder gives 3"),
+        (Fixed(1.0, 0.0, 0.0), "has vectors of 2 dimensions, the embedder returns 3"),
         (Fixed(float("nan"), 1.0), "one vector of finite numbers per text"),
         (AlsoFixed(1.0, 0.0), "was filled with 'Fixed': open it with that embedder, not 'AlsoFixed'"),
     ],
@@ -605,7 +605,7 @@ async def test_a_models_vectors_are_forgotten_with_their_records(tmp_path: Path)
 @pytest.mark.parametrize(
     ("spaces", "message"),
     [
-        ({"E1": Topics()}, "give the model of E1 as `embedder`"),
+        ({"E1": Topics()}, "pass the model for E1 as `embedder`"),
         ({"E2": Topics()}, "spaces has a model for 'E2'"),
         ({"E14": Topics()}, "spaces has a model for 'E14': it must be among"),
         ({"E10": "minilm"}, "the model for E10 must have embed_documents and embed_query, got str"),
@@ -660,11 +660,11 @@ def test_a_namespace_with_control_characters_or_none_at_all_is_refused(tmp_path:
 async def test_a_namespace_takes_no_more_records_than_it_may_have(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path, most_records=30)
 
-    with pytest.raises(StoreError, match="'default' has 0 records and may have 30: 31 more do not fit"):
+    with pytest.raises(StoreError, match="'default' has 0 of at most 30 records: 31 more do not fit"):
         await memory.store_many(rows(31))
     nothing = await memory.every()
     await memory.store_many(rows(30))
-    with pytest.raises(StoreError, match="'default' has 30 records and may have 30: 1 more do not fit"):
+    with pytest.raises(StoreError, match="'default' has 30 of at most 30 records: 1 more do not fit"):
         await memory.beside("code").store_embedding("x", "One more.", {})
     with pytest.raises(StoreError, match="2 more do not fit"):
         await memory.store_many([("k1", "changed", {}), ("new", "One more.", {}), ("newer", "Two more.", {})])
@@ -683,7 +683,7 @@ async def test_a_full_namespace_takes_updates_and_what_was_forgotten_makes_room(
     await memory.forget("k0", "k1")
     await memory.store_many([("new", "One more.", {})])
     await memory.beside("code").store_embedding("newer", "Two more.", {})
-    with pytest.raises(StoreError, match="may have 30"):
+    with pytest.raises(StoreError, match="at most 30 records"):
         await memory.store_embedding("newest", "Three more.", {})
 
     assert {each.key for each in await memory.every()} == {"new", *(f"k{i}" for i in range(2, 30))}
@@ -1261,14 +1261,14 @@ DAMAGE = [
     pytest.param(by_sql("UPDATE blocks SET ids = x'01' WHERE number = 2"), "vectors", id="ids cut"),
     pytest.param(by_sql("UPDATE statistics SET content = x'00'"), "statistics cannot be read", id="statistics cut"),
     pytest.param(
-        by_sql("INSERT INTO postings(postings) VALUES ('delete-all')"), "131 records are not found", id="no postings"
+        by_sql("INSERT INTO postings(postings) VALUES ('delete-all')"), "131 records have no postings", id="no postings"
     ),
     pytest.param(
         by_sql("UPDATE postings_data SET block = x'ff00ff' WHERE id > 10"),
         "full-text index|malformed",
         id="wrong postings",
     ),
-    pytest.param(by_sql("UPDATE shelves SET records = 7"), "7 records are counted, 131 are there", id="wrong count"),
+    pytest.param(by_sql("UPDATE shelves SET records = 7"), "the shelf counts 7 records, but has 131", id="wrong count"),
 ]
 
 
@@ -1461,7 +1461,7 @@ async def test_records_behind_the_last_that_is_known_are_found_and_cured(tmp_pat
     found = await memory.check()
     cured = await memory.check(rebuild=True)
 
-    assert any("records were written up to 80, only those up to 30" in each for each in found.shelves[0].problems)
+    assert any("the newest record is 80, but searches end at 30" in each for each in found.shelves[0].problems)
     assert (cured.sound, cured.records) == (True, 80)
     assert len(await memory.search_similar("Which number is a zebra?", k=1000)) == 80
 

@@ -300,7 +300,7 @@ async def test_chromas_files_are_kept_if_they_hold_collections_of_others(
     }
     assert not [name for name in left if name.startswith("ledger-")]
     assert [event["reason"] for event in logged if event["event"] == "memory.chroma_kept"] == [
-        "it holds collections of others"
+        "it holds other collections"
     ]
 
 
@@ -339,7 +339,7 @@ def remove_other_embedder(folder: Path) -> None:
     ("harm", "undo", "message"),
     [
         (unreadable_data, readable_data, "cannot be used: JSONDecodeError"),
-        (add_strangers_ledger, remove_strangers_ledger, "belongs to a namespace that nothing in the folder names"),
+        (add_strangers_ledger, remove_strangers_ledger, "its namespace is not named anywhere in the folder"),
         (add_other_embedder, remove_other_embedder, "was filled with 'HashEmbedder': open it with that embedder"),
     ],
     ids=["unreadable", "unknown namespace", "other embedder"],

@@ -509,7 +509,7 @@ def test_a_damaged_memory_is_told_with_exit_code_1_and_rebuilt_on_demand(folder:
     assert checked.exit_code == as_json.exit_code == 1
     assert checked.stdout == (
         "2 records have no postings\ncode: 1 records have no postings\n"
-        "Run it again with --rebuild to make everything again that is derived from the records.\n"
+        "Run again with --rebuild to rebuild everything that is derived from the records.\n"
     )
     assert json.loads(as_json.stdout) == {
         "shelves": [

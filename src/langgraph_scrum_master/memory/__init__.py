@@ -1,4 +1,4 @@
-"""Where memories are kept."""
+"""Memory stores: SQLite, PostgreSQL, a Chroma server, or a LangGraph store."""
 
 from langgraph_scrum_master._internal.lazy import lazy_exports
 

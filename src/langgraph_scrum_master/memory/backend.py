@@ -1,4 +1,4 @@
-"""What a memory needs of the place where its records are: blocking calls, which `RecordMemory` makes off the loop."""
+"""The storage interface under `RecordMemory`, which runs its blocking calls off the event loop."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from langgraph_scrum_master.memory.records import DecisionFilter, Kind, Ranked, 
 from langgraph_scrum_master.protocols import CAPABILITIES, Capability
 
 _EVERY = 10_000
-"""How many records are ranked where a filter may leave few of them."""
+"""Records that are ranked before a filter is applied."""
 
 
 class Backend(ABC):
     """The records of one shelf of one tenant.
 
-    Calls may block, and come from several threads. What fails may raise anything.
+    Calls may block, may come from several threads, and may raise any exception.
     """
 
     capabilities: frozenset[Capability] = CAPABILITIES - {"words"}
-    """What a memory over it declares."""
+    """The capabilities of a memory with this backend."""
     tenant: str
     shelf: str
     """Empty for the memory itself."""
@@ -28,23 +28,23 @@ class Backend(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where it is, as errors name it."""
+        """The location, for error messages."""
 
     @abstractmethod
     def elsewhere(self, tenant: str, shelf: str) -> Backend:
-        """The backend of another shelf, or of another tenant, in the same place."""
+        """The backend of another shelf or tenant in the same database."""
 
     @abstractmethod
     def put(self, records: Sequence[Record]) -> None:
-        """Store the records, in one step; one with the same kind and key is replaced."""
+        """Store the records in one step; a record with the same kind and key is replaced."""
 
     @abstractmethod
     def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
-        """Remove the records of these kinds with these keys; those that are not there are passed over."""
+        """Remove the records of these kinds with these keys; missing keys are ignored."""
 
     @abstractmethod
     def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
-        """The `k` records that serve the query best, of about the `limit` nearest, best first."""
+        """The `k` records that match the query best, of about the `limit` nearest, best first."""
 
     @abstractmethod
     def answering(
@@ -54,7 +54,7 @@ class Backend(ABC):
 
     @abstractmethod
     def recent(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
-        """The newest records of the session, or made since, newest first, compared with the query."""
+        """The newest records of the session, or created since, newest first, compared with the query."""
 
     @abstractmethod
     def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
@@ -86,12 +86,12 @@ class Backend(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Load what the first search would load."""
+        """Load what the first search needs."""
 
     def cured(self, error: Exception, attempt: int) -> bool:
-        """Whether what has led to the error was made right, so that the same can be tried again.
+        """Try to repair the cause of an error, and return whether the call should be retried.
 
-        `attempt` is how often it was tried again already.
+        `attempt` counts the retries so far.
         """
         return False
 
@@ -100,27 +100,27 @@ class Backend(ABC):
         """Close files and connections; the next use opens them again."""
 
     def ranked_by_words(self, kinds: Sequence[Kind], query: str, limit: int, k: int) -> list[Ranked]:
-        """The same as `ranked` for a query that cannot be embedded."""
+        """As `ranked`, for a query that cannot be embedded."""
         return self.ranked(kinds, query, limit, k)
 
     def ranked_shelves(
         self, shelves: Sequence[str], kinds: Sequence[Kind], query: str, limit: int, k: int
     ) -> list[list[Ranked]] | None:
-        """What each of these shelves ranks best, in one search as one corpus; None if it cannot be done so."""
+        """The best records of each of these shelves, searched as one corpus; None if that is not supported."""
         return None
 
     def ranked_decisions(self, query: str, filters: DecisionFilter) -> list[Ranked]:
-        """The decisions that pass the filter, or more, best first."""
+        """Decisions, best first; at least those that pass the filter."""
         return self.ranked(("decision",), query, _EVERY, None)
 
     def ranked_patterns(self, query: str, pattern_type: str) -> list[Ranked]:
-        """The patterns of a type, or more, best first."""
+        """Patterns, best first; at least those of the type."""
         return self.ranked(("pattern",), query, _EVERY, None)
 
     def decisions_by_agent(self, agent_type: str, limit: int) -> list[Record]:
-        """The newest decisions of an agent, or more."""
+        """Decisions; at least the newest ones of the agent."""
         return self.every("decision")
 
     def patterns_by_type(self, pattern_type: str) -> list[Record]:
-        """The patterns of a type, or more."""
+        """Patterns; at least those of the type."""
         return self.every("pattern")

@@ -1,4 +1,4 @@
-"""The vectors of a SQLite memory: packed into blocks in the database, and held as indexes in the process."""
+"""The vectors of a SQLite memory: stored in blocks, cached as indexes in the process."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class _Held:
-    """An index, and what of the database is in it."""
+class _BlockIndex:
+    """An in-memory index, and the state of the database that it reflects."""
 
     index: VectorIndex
     epoch: int = -1
     last: int = 0
-    """The epoch of the shelf, and the id of its last record, when it was looked at."""
+    """The epoch and the last record id of the shelf at the last update."""
     versions: list[int] = field(default_factory=list)
-    """Of the blocks, in order."""
-    lasts: list[int] = field(default_factory=list)
+    """The version of each block."""
+    last_ids: list[int] = field(default_factory=list)
     """The id of the last record of each block."""
     starts: list[int] = field(default_factory=list)
-    """Where each block begins in the index."""
-    blocks: list[int] = field(default_factory=list)
+    """The offset of each block in the index."""
+    rowids: list[int] = field(default_factory=list)
     """The rowid of each block."""
     packed: int = 0
-    """Vectors that are in blocks; those behind them are in no block yet."""
+    """Number of vectors that come from blocks; the rest are not in a block yet."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size in bytes."""
         return self.index.nbytes
 
     @property
     def end(self) -> int:
-        """The id of the last record that is in a block."""
-        return self.lasts[-1] if self.lasts else 0
+        """The last record id in a block."""
+        return self.last_ids[-1] if self.last_ids else 0
 
     def clear(self) -> None:
         """Drop all vectors."""
         self.index.truncate(0)
-        self.versions, self.lasts, self.starts, self.blocks, self.packed = [], [], [], [], 0
+        self.versions, self.last_ids, self.starts, self.rowids, self.packed = [], [], [], [], 0
 
 
 class VectorBlocks:
-    """Finds the nearest vectors. Derived from the records: blocks and indexes can be made again at any time."""
+    """Nearest-neighbour search. Blocks and indexes are derived from the records and can be rebuilt at any time."""
 
     def __init__(self, database: Hashable, cache: VectorCache, lock: threading.RLock) -> None:
         self._database = database
@@ -67,11 +67,11 @@ class VectorBlocks:
     def nearest(self, statements: Statements, shelf: ShelfRow, kind: Kind, vector: Array, limit: int) -> Nearest:
         """The records of a kind whose vectors are nearest."""
         with self._lock:
-            index = self._up_to_date(statements, shelf, kind, len(vector))
+            index = self._current(statements, shelf, kind, len(vector))
         return index.nearest(vector, limit)
 
     def save(self, statements: Statements, shelf: ShelfRow) -> None:
-        """Pack vectors that are in no block yet, where there are enough for one."""
+        """Write vectors that are in no block yet into blocks; a block is written only when it is full."""
         for kind in SEARCHED:
             found = statements.one(
                 "SELECT number, last FROM blocks WHERE shelf = ? AND kind = ? ORDER BY number DESC LIMIT 1",
@@ -81,33 +81,33 @@ class VectorBlocks:
             new = statements.vectors(shelf, kind, end)
             for start in range(0, len(new) - BLOCK + 1, BLOCK):
                 part, number = new[start : start + BLOCK], number + 1
-                block = VectorBlock.of([each for each, _ in part], _stacked([each for _, each in part]))
+                block = VectorBlock.of([each for each, _ in part], _stack([each for _, each in part]))
                 statements.execute(
                     "INSERT INTO blocks(shelf, kind, number, last, version, checksum, ids, rows, scales) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    # Greater than that of any block that was there before: an epoch follows each removal.
+                    # The epoch grows with each removal, so this version is new for this block number.
                     (shelf.id, kind, number, part[-1][0], shelf.epoch, *_with_checksum(block)),
                 )
 
-    def remove(self, statements: Statements, shelf: int, kind: Kind, gone: Sequence[int]) -> None:
-        """Take the vectors of these records out of their blocks."""
+    def remove(self, statements: Statements, shelf: int, kind: Kind, removed: Sequence[int]) -> None:
+        """Clear the vectors of these records in their blocks."""
         if not statements.one("SELECT 1 FROM blocks WHERE shelf = ? AND kind = ? LIMIT 1", (shelf, kind)):
             return
-        of_block: dict[int, list[int]] = {}
-        for each in gone:
+        by_block: dict[int, list[int]] = {}
+        for each in removed:
             query = "SELECT number FROM blocks WHERE shelf = ? AND kind = ? AND last >= ? ORDER BY number LIMIT 1"
             if found := statements.one(query, (shelf, kind, each)):
-                of_block.setdefault(found[0], []).append(each)
-        for number, ids in of_block.items():
+                by_block.setdefault(found[0], []).append(each)
+        for number, ids in by_block.items():
             where = "WHERE shelf = ? AND kind = ? AND number = ?"
             packed = statements.one(f"SELECT checksum, ids, rows, scales FROM blocks {where}", (shelf, kind, number))
             statements.execute(
                 f"UPDATE blocks SET checksum = ?, ids = ?, rows = ?, scales = ?, version = version + 1 {where}",
-                (*_with_checksum(_unpacked(*packed).without(ids)), shelf, kind, number),
+                (*_with_checksum(_unpack(*packed).without(ids)), shelf, kind, number),
             )
 
     def check(self, statements: Statements, shelf: ShelfRow) -> list[str]:
-        """How the blocks of a shelf differ from its records."""
+        """The differences between the blocks of a shelf and its records."""
         problems: list[str] = []
         for kind in SEARCHED:
             packed: dict[int, Array] = {}
@@ -117,85 +117,85 @@ class VectorBlocks:
             )
             for *parts, _ in blocks:
                 try:
-                    block = _unpacked(*parts)
+                    block = _unpack(*parts)
                 except DerivedError as error:
                     problems.append(str(error))
                     continue
-                there = block.ids > 0
-                packed.update(zip(block.ids[there].tolist(), block.rows[there], strict=True))
+                present = block.ids > 0
+                packed.update(zip(block.ids[present].tolist(), block.rows[present], strict=True))
             end = blocks[-1][4] if blocks else 0
-            kept = {number: vector for number, vector in statements.vectors(shelf, kind, 0) if number <= end}
-            wrong = kept.keys() ^ packed.keys()
-            numbers = sorted(kept.keys() & packed.keys())
+            stored = {number: vector for number, vector in statements.vectors(shelf, kind, 0) if number <= end}
+            wrong = stored.keys() ^ packed.keys()
+            numbers = sorted(stored.keys() & packed.keys())
             if numbers:
-                again = VectorBlock.of(numbers, _stacked([kept[each] for each in numbers]))
-                apart = np.abs(again.rows.astype("i2") - np.stack([packed[each] for each in numbers])).max(axis=1)
-                wrong |= {each for each, far in zip(numbers, apart.tolist(), strict=True) if far > 1}
+                expected = VectorBlock.of(numbers, _stack([stored[each] for each in numbers]))
+                distance = np.abs(expected.rows.astype("i2") - np.stack([packed[each] for each in numbers])).max(axis=1)
+                wrong |= {each for each, off in zip(numbers, distance.tolist(), strict=True) if off > 1}
             if wrong:
                 problems.append(f"{len(wrong)} vectors of kind {kind!r} differ from those of their records")
         return problems
 
-    def _up_to_date(self, statements: Statements, shelf: ShelfRow, kind: Kind, dimensions: int) -> VectorIndex:
+    def _current(self, statements: Statements, shelf: ShelfRow, kind: Kind, dimensions: int) -> VectorIndex:
         key = (self._database, shelf.id, kind)
-        held = self._cache.get(key)
-        if not isinstance(held, _Held) or held.index.dimensions != dimensions:
-            held = self._new(statements, shelf, dimensions)
-        if (held.epoch, held.last) != (shelf.epoch, shelf.last):
-            self._follow(statements, shelf, kind, held)
-        self._cache.put(key, held)
-        return held.index
+        cached = self._cache.get(key)
+        if not isinstance(cached, _BlockIndex) or cached.index.dimensions != dimensions:
+            cached = self._new(statements, shelf, dimensions)
+        if (cached.epoch, cached.last) != (shelf.epoch, shelf.last):
+            self._update(statements, shelf, kind, cached)
+        self._cache.put(key, cached)
+        return cached.index
 
-    def _new(self, statements: Statements, shelf: ShelfRow, dimensions: int) -> _Held:
-        """An empty index; where all vectors would take more memory than there is, their rows stay on the disk."""
+    def _new(self, statements: Statements, shelf: ShelfRow, dimensions: int) -> _BlockIndex:
+        """An empty index. If the vectors would take more than half of the cache, rows stay on disk."""
         if shelf.records * dimensions <= self._cache.most_bytes // 2:
-            return _Held(VectorIndex(dimensions))
-        held = _Held(VectorIndex(dimensions, lambda places: _read_rows(statements, held, places)))
-        return held
+            return _BlockIndex(VectorIndex(dimensions))
+        cached = _BlockIndex(VectorIndex(dimensions, lambda offsets: _read_rows(statements, cached, offsets)))
+        return cached
 
-    def _follow(self, statements: Statements, shelf: ShelfRow, kind: Kind, held: _Held) -> None:
+    def _update(self, statements: Statements, shelf: ShelfRow, kind: Kind, cached: _BlockIndex) -> None:
         blocks = statements.execute(
             "SELECT rowid, version, last, number FROM blocks WHERE shelf = ? AND kind = ? ORDER BY number",
             (shelf.id, kind),
         )
         if [number for *_, number in blocks] != list(range(1, len(blocks) + 1)):
             raise DerivedError(f"blocks of vectors of kind {kind!r} are missing")
-        if [last for _, _, last, _ in blocks[: len(held.lasts)]] != held.lasts:
-            held.clear()
-        after = max(held.last, held.end)
-        if len(blocks) != len(held.versions) or held.epoch != shelf.epoch:
-            # What is in no block yet is read again: it may be in one now, or be gone.
-            held.index.truncate(held.packed)
-            after = held.end
-        for place, (row, version, last, _) in enumerate(blocks):
-            if place < len(held.versions) and held.versions[place] == version:
+        if [last for _, _, last, _ in blocks[: len(cached.last_ids)]] != cached.last_ids:
+            cached.clear()
+        after = max(cached.last, cached.end)
+        if len(blocks) != len(cached.versions) or cached.epoch != shelf.epoch:
+            # Vectors outside blocks are read again: they may be in a block now, or deleted.
+            cached.index.truncate(cached.packed)
+            after = cached.end
+        for i, (rowid, version, last, _) in enumerate(blocks):
+            if i < len(cached.versions) and cached.versions[i] == version:
                 continue
-            block = _unpacked(*statements.one("SELECT checksum, ids, rows, scales FROM blocks WHERE rowid = ?", (row,)))
-            if place < len(held.versions):
-                held.index.replace(held.starts[place], block)
-                held.versions[place] = version
+            block = _unpack(*statements.one("SELECT checksum, ids, rows, scales FROM blocks WHERE rowid = ?", (rowid,)))
+            if i < len(cached.versions):
+                cached.index.replace(cached.starts[i], block)
+                cached.versions[i] = version
             else:
-                held.starts.append(len(held.index))
-                held.versions.append(version)
-                held.blocks.append(row)
-                held.index.append(block, on_disk=True)
-                held.lasts.append(last)
-                held.packed = len(held.index)
+                cached.starts.append(len(cached.index))
+                cached.versions.append(version)
+                cached.rowids.append(rowid)
+                cached.index.append(block, on_disk=True)
+                cached.last_ids.append(last)
+                cached.packed = len(cached.index)
                 after = last
         if new := statements.vectors(shelf, kind, after):
-            held.index.append(VectorBlock.of([each for each, _ in new], _stacked([each for _, each in new])))
-        held.epoch, held.last = shelf.epoch, shelf.last
+            cached.index.append(VectorBlock.of([each for each, _ in new], _stack([each for _, each in new])))
+        cached.epoch, cached.last = shelf.epoch, shelf.last
 
 
-def _read_rows(statements: Statements, held: _Held, places: Array) -> Array:
-    """The rows at these places, in ascending order, from their blocks."""
-    rows = np.zeros((len(places), held.index.dimensions), "i1")
-    whose = np.searchsorted(held.starts, places, side="right") - 1
-    for number in np.unique(whose).tolist():
-        own = np.flatnonzero(whose == number)
-        # Not there where somebody is making the blocks anew at this moment: such a search finds less.
-        if packed := statements.one("SELECT rows FROM blocks WHERE rowid = ?", (held.blocks[number],)):
-            block = np.frombuffer(packed[0], "i1").reshape(-1, held.index.dimensions)
-            rows[own] = block[places[own] - held.starts[number]]
+def _read_rows(statements: Statements, cached: _BlockIndex, offsets: Array) -> Array:
+    """The rows at these offsets, which are in ascending order, from the blocks on disk."""
+    rows = np.zeros((len(offsets), cached.index.dimensions), "i1")
+    blocks = np.searchsorted(cached.starts, offsets, side="right") - 1
+    for number in np.unique(blocks).tolist():
+        own = np.flatnonzero(blocks == number)
+        # The block is missing while another process rebuilds: its vectors then count as zero.
+        if packed := statements.one("SELECT rows FROM blocks WHERE rowid = ?", (cached.rowids[number],)):
+            block = np.frombuffer(packed[0], "i1").reshape(-1, cached.index.dimensions)
+            rows[own] = block[offsets[own] - cached.starts[number]]
     return rows
 
 
@@ -204,8 +204,8 @@ def _with_checksum(block: VectorBlock) -> tuple[int, bytes, bytes, bytes]:
     return _checksum(*parts), *parts
 
 
-def _unpacked(checksum: int, ids: bytes, rows: bytes, scales: bytes) -> VectorBlock:
-    """The block of these parts; raises if they are not those that were written."""
+def _unpack(checksum: int, ids: bytes, rows: bytes, scales: bytes) -> VectorBlock:
+    """The block from its stored parts. Raises `DerivedError` if the checksum is wrong."""
     if not all(isinstance(part, bytes) for part in (ids, rows, scales)) or checksum != _checksum(ids, rows, scales):
         raise DerivedError("a block of vectors is damaged")
     return VectorBlock.unpack(ids, rows, scales)
@@ -215,5 +215,5 @@ def _checksum(ids: bytes, rows: bytes, scales: bytes) -> int:
     return crc32(rows, crc32(scales, crc32(ids)))
 
 
-def _stacked(packed: Sequence[bytes]) -> Array:
+def _stack(packed: Sequence[bytes]) -> Array:
     return np.frombuffer(b"".join(packed), "<f2").reshape(len(packed), -1)

@@ -1,4 +1,4 @@
-"""`ChromaMemory`: the embedded default, in a folder or in the process, or a Chroma server."""
+"""`ChromaMemory`: the default memory, in a folder, in this process, or in a Chroma server."""
 
 from __future__ import annotations
 
@@ -25,23 +25,22 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.database import Database
 
 _Durability = Literal["full", "normal"]
-"""Whether a write is on the disk when it is acknowledged, or only safe from a crash of the process."""
+"""full: a write is on disk when it returns. normal: a power failure may lose the last writes, a crash does not."""
 
-_numbered = count(1)
+_serial = count(1)
 
 
 class ChromaMemory(DatabaseMemory):
     """A `MemoryStore` in a folder, in this process, or in a Chroma server.
 
-    - `ChromaMemory("folder")` keeps everything in one SQLite file. Several processes may use the folder at once.
-    - `ChromaMemory()` lives as long as the process, and no other instance sees it.
-    - `ChromaMemory(client=chromadb.HttpClient(...))` keeps everything in a Chroma server.
+    - `ChromaMemory("folder")` stores everything in one SQLite file. Several processes may use the folder at once.
+    - `ChromaMemory()` lives in this process; each instance is separate.
+    - `ChromaMemory(client=chromadb.HttpClient(...))` stores everything in a Chroma server.
 
-    Nothing is opened before it is used. `spaces` replaces similarity spaces by models of yours, as
-    `{"E10": embeddings}`, and adds spaces of yours, as `{"X1": space}`; the model of E1 is the `embedder`. `tuning`
-    holds the numbers of ranking. `clock` gives the time of queries that come without one, which the temporal spaces
-    need. `durability="normal"` risks the last writes in a power failure, and writes faster. `most_records` limits how
-    many records each namespace may have.
+    Nothing is opened before first use. `spaces` replaces similarity spaces by your models, as `{"E10": embeddings}`,
+    and adds your own spaces, as `{"X1": space}`; the model of E1 is the `embedder`. `tuning` holds the parameters of
+    ranking. `clock` gives the time of queries that have none, for the temporal spaces. `durability="normal"` writes
+    faster, but a power failure may lose the last writes. `most_records` limits the records per namespace.
     """
 
     def __init__(
@@ -59,7 +58,7 @@ class ChromaMemory(DatabaseMemory):
     ) -> None:
         check_namespace(namespace)
         if path is not None and client is not None:
-            raise ConfigError(f"give a path or a client, not both: path is {str(path)!r}")
+            raise ConfigError(f"pass a path or a client, not both, got path {str(path)!r}")
         if durability not in get_args(_Durability):
             raise ConfigError(f"durability must be among {get_args(_Durability)}, got {durability!r}")
         backend: Backend
@@ -75,14 +74,14 @@ class ChromaMemory(DatabaseMemory):
 
             if spaces or clock or tuning is not DEFAULT_TUNING or most_records is not None:
                 raise ConfigError(
-                    "spaces, tuning, clock and most_records do not work with a Chroma server: give a path"
+                    "spaces, tuning, clock and most_records do not work with a Chroma server: pass a path"
                 )
             backend = ChromaServerBackend(client, namespace, embedder=embedder)
         super().__init__(backend)
 
     @property
     def begun(self) -> bool:
-        """Whether anything was ever stored here, found out without opening or loading anything."""
+        """Whether the memory has records; does not open it or load anything."""
         backend = self._backend
         if not isinstance(backend, StoreBackend) or backend.store.file is None:
             return True
@@ -96,7 +95,7 @@ def _has_shelf(file: Path, tenant: str, shelf: str) -> bool:
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
         query = "SELECT 1 FROM shelves WHERE tenant = ? AND name = ? AND records > 0"
         return database.execute(query, (tenant, shelf)).fetchone() is not None
-    # Whatever is wrong is found out when it is opened.
+    # Opening the memory reports what is wrong with the file.
     return True
 
 
@@ -115,5 +114,5 @@ def _store(
         return SqliteDatabase(path / FILE, durability)
 
     if path is None:
-        return RecordStore(f"in process {next(_numbered)}", connect, most_records=most_records)
+        return RecordStore(f"in process {next(_serial)}", connect, most_records=most_records)
     return RecordStore(str(path), connect, file=path / FILE, most_records=most_records)

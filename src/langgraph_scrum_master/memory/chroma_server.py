@@ -1,4 +1,4 @@
-"""Memory in a Chroma server, which keeps the documents and searches their vectors."""
+"""Memory in a Chroma server, which stores the documents and searches their vectors."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 LINKS, EF_SEARCH = 24, 400
-"""Neighbours in the HNSW graph, and how many are looked at in a search: more than by default, or it would miss many."""
+"""HNSW parameters `max_neighbors` and `ef_search`, above Chroma's defaults for better recall."""
 
 _PAGE = 1_000
-"""Records that are read or written at once."""
+"""Records per request."""
 
 LONGEST_VALUE = 64
-"""Characters of a value of metadata that can be filtered by."""
+"""Characters up to which a metadata value is stored for filters."""
 
 MOST_NAMES = 4
-"""Names in a query that are looked for word by word."""
+"""Names in a query that are searched by substring."""
 
 _NAME = re.compile(r"[\w.\-]*(?:\d|\w[_\-.]\w)[\w.\-]*")
-"""Words that vectors tell little of: identifiers, numbers, versions."""
+"""Words that embeddings represent badly: identifiers, numbers, versions."""
 
 
 class ChromaServerBackend(ForeignBackend):
@@ -54,11 +54,11 @@ class ChromaServerBackend(ForeignBackend):
 
     @property
     def place(self) -> str:
-        """That it is a server."""
+        """The location, for error messages."""
         return "Chroma server"
 
     def elsewhere(self, tenant: str, shelf: str) -> ChromaServerBackend:
-        """Another shelf, or another tenant, in the same server."""
+        """Another shelf or tenant in the same server."""
         return ChromaServerBackend(self.client, tenant, shelf, embedder=self.embedder)
 
     def put(self, records: Sequence[Record]) -> None:
@@ -66,8 +66,8 @@ class ChromaServerBackend(ForeignBackend):
         written = time.time()
         for kind in dict.fromkeys(record.kind for record in records):
             own = [record for record in records if record.kind == kind]
-            vectors = self._vectors([record.text for record in own]) if kind in SEARCHED else _nowhere(len(own))
-            # In the order in which they are written.
+            vectors = self._vectors([record.text for record in own]) if kind in SEARCHED else _dummy_vectors(len(own))
+            # Strictly increasing within the batch, to preserve its order.
             metadatas: Any = [_metadata(record, written + i * 1e-6) for i, record in enumerate(own)]
             self._collection(kind).upsert(
                 ids=[record.key for record in own],
@@ -94,7 +94,7 @@ class ChromaServerBackend(ForeignBackend):
         return [record for page in self._pages(kind, {}) for record in _records(kind, page)]
 
     def nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
-        """What the server finds by the query's vector, and by the names in it."""
+        """The nearest by the query's vector, and documents that contain names from the query."""
         collection = self._collection(kind)
         (vector,) = self._vectors([query])
         found: Any = collection.query(query_embeddings=[vector], n_results=limit)
@@ -106,7 +106,7 @@ class ChromaServerBackend(ForeignBackend):
         return list(records.values())
 
     def since(self, kind: Kind, session: str, since: float) -> list[Record]:
-        """The records of the session, or made since, newest first."""
+        """The records of the session, or created since, newest first."""
         wanted: dict[str, Any] = {"created": {"$gte": since}}
         return self._newest_first(kind, {"$or": [wanted, {"session": session}]} if session else wanted)
 
@@ -132,7 +132,7 @@ class ChromaServerBackend(ForeignBackend):
         collection = self._collection("note")
         if keys is not None and not keys:
             return {}
-        given: dict[str, Any] = {"ids": [_note(book, key) for key in keys]} if keys is not None else {}
+        given: dict[str, Any] = {"ids": [_note_id(book, key) for key in keys]} if keys is not None else {}
         found = collection.get(where={"book": book}, **given)
         rows = zip(found["documents"] or [], found["metadatas"] or [], strict=True)
         return {str(metadata["key"]): json.loads(document) for document, metadata in rows}
@@ -140,15 +140,15 @@ class ChromaServerBackend(ForeignBackend):
     def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
         """Write notes into a book."""
         collection = self._collection("note")
-        if gone := [_note(book, key) for key, value in notes.items() if value is None]:
-            collection.delete(ids=gone)
-        kept = {key: json.dumps(value) for key, value in notes.items() if value is not None}
-        for start in range(0, len(kept), _PAGE):
-            part = list(kept.items())[start : start + _PAGE]
+        if removed := [_note_id(book, key) for key, value in notes.items() if value is None]:
+            collection.delete(ids=removed)
+        saved = {key: json.dumps(value) for key, value in notes.items() if value is not None}
+        for start in range(0, len(saved), _PAGE):
+            part = list(saved.items())[start : start + _PAGE]
             collection.upsert(
-                ids=[_note(book, key) for key, _ in part],
+                ids=[_note_id(book, key) for key, _ in part],
                 documents=[value for _, value in part],
-                embeddings=_nowhere(len(part)),
+                embeddings=_dummy_vectors(len(part)),
                 metadatas=[{"book": book, "key": key} for key, _ in part],
             )
 
@@ -177,22 +177,22 @@ class ChromaServerBackend(ForeignBackend):
     def _collection(self, kind: str) -> Collection:
         with self._lock:
             if kind not in self._collections:
-                self._collections[kind] = self._opened(kind)
+                self._collections[kind] = self._open_collection(kind)
             return self._collections[kind]
 
-    def _opened(self, kind: str) -> Collection:
+    def _open_collection(self, kind: str) -> Collection:
         embedder = type(embedder_for(self.embedder)).__name__
-        whose = {"namespace": self.tenant, "shelf": self.shelf, "kind": kind}
+        owner = {"namespace": self.tenant, "shelf": self.shelf, "kind": kind}
         collection = self.client.get_or_create_collection(
             f"scrum-master-{digest(self.tenant, self.shelf)}-{kind}",
-            metadata={**whose, "embedder": embedder},
+            metadata={**owner, "embedder": embedder},
             configuration={"hnsw": {"space": "cosine", "max_neighbors": LINKS, "ef_search": EF_SEARCH}},
             embedding_function=None,
         )
         found = collection.metadata or {}
-        if any(found.get(name) != value for name, value in whose.items()):
+        if any(found.get(name) != value for name, value in owner.items()):
             raise StoreError(
-                f"the collection {collection.name!r} belongs to {found.get('namespace')!r}, not to {whose}"
+                f"the collection {collection.name!r} belongs to {found.get('namespace')!r}, not to {owner}"
             )
         if found.get("embedder") != embedder:
             raise StoreError(
@@ -201,17 +201,17 @@ class ChromaServerBackend(ForeignBackend):
         return collection
 
 
-def _nowhere(count: int) -> list[Any]:
-    """Vectors of what is not searched."""
+def _dummy_vectors(count: int) -> list[Any]:
+    """Vectors for documents that are not searched."""
     return [[1.0]] * count
 
 
-def _note(book: str, key: str) -> str:
+def _note_id(book: str, key: str) -> str:
     return f"{len(book)} {book} {key}"
 
 
 def _metadata(record: Record, written: float) -> dict[str, Any]:
-    """What the server keeps beside the text. Short values can be filtered by."""
+    """The metadata of a record in the server. Short values are stored separately, for filters."""
     short = {
         storable(f"data.{name}"): storable(value)
         for name, value in record.data.items()

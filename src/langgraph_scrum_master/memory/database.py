@@ -1,6 +1,6 @@
-"""The statements that the record store makes, in SQL that SQLite and PostgreSQL have in common.
+"""The SQL of the record store that SQLite and PostgreSQL share.
 
-What they do not have in common, full text and vectors above all, is in `memory.sqlite` and `memory.postgres`.
+The parts that differ, mainly full-text and vector search, are in `memory.sqlite` and `memory.postgres`.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.query import Candidate
 
 FOREVER = 1e18
-"""Seconds since the epoch that no record reaches."""
+"""A time later than any record, in seconds since the epoch."""
 
-_NEAR = 10_000
-"""Ids so few of which are looked through for those of one shelf."""
+_SCAN_LIMIT = 10_000
+"""Id ranges up to this size are scanned; larger ones go through the index of the shelf."""
 
 MOST_LINKS = 50
-"""Links of a name that count, the newest."""
+"""Links per name; only the newest are used."""
 
 
 class ShelfRow(NamedTuple):
-    """What a database knows of a shelf."""
+    """A row of the table `shelves`."""
 
     id: int
     embedder: str
-    """What makes the vectors of its records; empty as long as it has none."""
+    """The class name of the embedder; empty while the shelf has no vectors."""
     dimensions: int
     epoch: int
-    """Changes whenever a record is removed or replaced."""
+    """Grows whenever a record is deleted or replaced."""
     last: int
     """The id of the newest record."""
     pending: int
-    """Records that were written since its statistics were saved."""
+    """Records written since the statistics were last saved."""
     records: int
-    """Records in it."""
+    """Number of records."""
 
 
 class Entry(NamedTuple):
-    """A record as it is written."""
+    """A record to be inserted."""
 
     kind: Kind
     key: str
@@ -51,27 +51,27 @@ class Entry(NamedTuple):
     position: int
     created: float
     agent: str
-    """Who made it; empty if that is not known."""
+    """Its author; empty if unknown."""
     own: int
-    """What other texts call it, as a number; 0 if its heading has no name."""
+    """The name by which other texts cite it, as CRC-32; 0 if its heading has no name."""
     alias: int
-    """Its key as a number."""
+    """Its key, as CRC-32."""
     features: bytes
     vector: bytes
     meaning: bytes
-    """Its vector by the static model; empty where `vector` is that."""
+    """Its vector in the static model; empty if `vector` is the same."""
     context: bytes
-    """`meaning` with its neighbours' added; empty where it has none."""
+    """`meaning` with the vectors of session neighbours added; empty without neighbours."""
     text: str
     data: str
     terms: tuple[int, ...] = ()
-    """The terms it is found by."""
+    """The terms of its postings."""
     facets: tuple[int, ...] = ()
-    """Its metadata, as numbers."""
+    """Its metadata values, as CRC-32."""
 
 
 class Row(NamedTuple):
-    """A record as ranking needs it."""
+    """A record for ranking."""
 
     id: int
     kind: Kind
@@ -79,8 +79,8 @@ class Row(NamedTuple):
     candidate: Candidate
 
 
-class Kept(NamedTuple):
-    """A record as a write finds it."""
+class StoredRow(NamedTuple):
+    """A stored record, for replacing or deleting it."""
 
     id: int
     kind: Kind
@@ -95,8 +95,8 @@ class Kept(NamedTuple):
     data: str
 
 
-class Counted(NamedTuple):
-    """A record as statistics and vector indexes need it."""
+class FeatureRow(NamedTuple):
+    """A stored record, for corpus statistics."""
 
     id: int
     kind: Kind
@@ -105,37 +105,39 @@ class Counted(NamedTuple):
 
 
 class DerivedError(Exception):
-    """What is derived from the records is damaged, and can be made again from them."""
+    """Derived data is damaged. It can be rebuilt from the records."""
 
 
 class Statements(ABC):
-    """The statements, on one connection. Each names the shelf: no statement sees two."""
+    """The SQL statements on one connection. Each is limited to one shelf."""
 
     @abstractmethod
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows that a statement gives. `?` stands for a value."""
+        """All rows of a statement. `?` is the placeholder."""
 
     @abstractmethod
     def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
-        """The statement for each of these."""
+        """Execute the statement for each row of values."""
 
     @abstractmethod
     def among(
         self, query: str, values: Sequence[Any], before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Any]:
-        """The rows of a statement in which `{}` stands for being one of these values, however many they are."""
+        """The rows of a statement in which `{}` becomes an `IN` condition for these values, of any number."""
 
     @abstractmethod
     def insert(self, shelf: int, entries: Sequence[Entry]) -> list[int]:
-        """Write the records, which are all new; gives their ids."""
+        """Insert new records and return their ids."""
 
     @abstractmethod
-    def delete(self, shelf: int, gone: Sequence[Kept], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Remove the records; `bodies` has their terms and facets."""
+    def delete(
+        self, shelf: int, removed: Sequence[StoredRow], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> None:
+        """Delete the records; `bodies` holds the terms and facets of each."""
 
     @abstractmethod
     def postings(self, shelf: int, terms: Sequence[int], kinds: Sequence[Kind] | None, limit: int) -> list[Array]:
-        """The ids of the newest records that have each of these terms; of these kinds, if given."""
+        """The postings of each term: the ids of the newest records, optionally of these kinds."""
 
     @abstractmethod
     def with_facets(self, shelf: int, kind: Kind, facets: Sequence[int], limit: int) -> list[int]:
@@ -146,8 +148,8 @@ class Statements(ABC):
         """The ids of the records whose vectors are nearest, with their cosines."""
 
     @abstractmethod
-    def index(self, shelf: int, kept: Sequence[Kept], facets: Sequence[Sequence[int]]) -> None:
-        """Make the postings of records that have none."""
+    def index(self, shelf: int, rows: Sequence[StoredRow], facets: Sequence[Sequence[int]]) -> None:
+        """Write the postings of records that have none."""
 
     @abstractmethod
     def indexed(self, shelf: int) -> list[int]:
@@ -155,38 +157,38 @@ class Statements(ABC):
 
     @abstractmethod
     def posting_counts(self, shelf: int) -> dict[int, int]:
-        """How many records have a posting for each term."""
+        """The number of postings per term."""
 
     def greatest_id(self, shelf: int) -> int:
-        """The id of the record that was written last; 0 if there is none."""
+        """The id of the newest record; 0 if there is none."""
         found = self.one("SELECT max(id) FROM records WHERE shelf = ?", (shelf,))
         return int(found[0] or 0)
 
     @abstractmethod
     def clear_derived(self) -> None:
-        """Remove the postings, the statistics and whatever else is derived from records, of all shelves."""
+        """Delete all derived data of all shelves: postings, statistics, vector blocks."""
 
     def integrity(self) -> list[str]:
-        """What is wrong with the database itself."""
+        """The problems that the database itself reports."""
         return []
 
     def check_vectors(self, shelf: ShelfRow) -> list[str]:
-        """How what is derived from vectors differs from them."""
+        """The differences between the vector index and the records."""
         return []
 
     @abstractmethod
     def pack(self, shelf: ShelfRow) -> None:
-        """Pack what the database derives from records, if it derives anything."""
+        """Update the vector index with the new records, if there are enough."""
 
     def one(self, query: str, values: Sequence[Any] = ()) -> Any:
-        """The first row that a statement gives, or None."""
+        """The first row of a statement, or None."""
         rows = self.execute(query, values)
         return rows[0] if rows else None
 
     def shelf(self, tenant: str, name: str) -> ShelfRow | None:
-        """The shelf of that name."""
+        """The shelf with this name, or None."""
         found = self.one(f"SELECT tenant, name, {_SHELF} FROM shelves WHERE tenant = ? AND name = ?", (tenant, name))
-        # Compared once more: a collation may take two names for one.
+        # Compared again, because a collation may treat two names as equal.
         return ShelfRow(*found[2:]) if found and (found[0], found[1]) == (tenant, name) else None
 
     def shelves(self, tenant: str) -> list[tuple[str, ShelfRow]]:
@@ -199,7 +201,7 @@ class Statements(ABC):
         return [tenant for (tenant,) in self.execute("SELECT DISTINCT tenant FROM shelves ORDER BY tenant")]
 
     def touch(self, shelf: ShelfRow) -> None:
-        """Write what is known of a shelf."""
+        """Update the row of a shelf."""
         self.execute(
             "UPDATE shelves SET embedder = ?, dimensions = ?, epoch = ?, last = ?, pending = ?, "
             "records = ? WHERE id = ?",
@@ -219,37 +221,39 @@ class Statements(ABC):
             (shelf, content),
         )
 
-    def counted(self, shelf: ShelfRow, after: int) -> list[Counted]:
+    def feature_rows(self, shelf: ShelfRow, after: int) -> list[FeatureRow]:
         """The records of all kinds whose ids are greater than `after`, in order."""
         columns = "SELECT id, kind, features, vector FROM records WHERE"
-        if shelf.last - after <= _NEAR:
+        if shelf.last - after <= _SCAN_LIMIT:
             values = (after, shelf.last, shelf.id)
             found = self.execute(f"{columns} id > ? AND id <= ? AND +shelf = ? ORDER BY id", values)
         else:
             new = self._after(shelf, after, "SELECT id FROM records WHERE shelf = ?", (shelf.id,))
             found = sorted(self.among(f"{columns} id {{}} AND +shelf = ?", new, after=(shelf.id,)))
-        return [Counted(number, kind, bytes(features), bytes(vector)) for number, kind, features, vector in found]
+        return [FeatureRow(number, kind, bytes(features), bytes(vector)) for number, kind, features, vector in found]
 
     def vectors(self, shelf: ShelfRow, kind: Kind, after: int) -> list[tuple[int, bytes]]:
         """The ids and vectors of the records of a kind whose ids are greater than `after`, in order."""
-        if shelf.last - after <= _NEAR:
+        if shelf.last - after <= _SCAN_LIMIT:
             query = "SELECT id, vector FROM records WHERE id > ? AND id <= ? AND +shelf = ? AND kind = ? ORDER BY id"
             return self.execute(query, (after, shelf.last, shelf.id, kind))
         new = self._after(shelf, after, "SELECT id FROM records WHERE shelf = ? AND kind = ?", (shelf.id, kind))
         return sorted(self.among("SELECT id, vector FROM records WHERE id {} AND +shelf = ?", new, after=(shelf.id,)))
 
     def _after(self, shelf: ShelfRow, after: int, query: str, values: Sequence[Any]) -> list[int]:
-        # Others may have written far more meanwhile than this shelf has: its own index finds its records.
+        # Other shelves may have written many more records: use the index of this shelf.
         return sorted(number for (number,) in self.execute(query, values) if after < number <= shelf.last)
 
-    def kept(self, shelf: int, kind: Kind, keys: Sequence[str]) -> dict[str, Kept]:
+    def stored_rows(self, shelf: int, kind: Kind, keys: Sequence[str]) -> dict[str, StoredRow]:
         """The records with these keys."""
-        found = self.among(f"{_KEPT} WHERE shelf = ? AND kind = ? AND key {{}}", keys, before=(shelf, kind))
-        return {row[2]: _kept(row) for row in found}
+        found = self.among(f"{_STORED_ROW} WHERE shelf = ? AND kind = ? AND key {{}}", keys, before=(shelf, kind))
+        return {row[2]: _stored_row(row) for row in found}
 
-    def kept_by_id(self, shelf: int, ids: Sequence[int]) -> list[Kept]:
+    def stored_rows_by_id(self, shelf: int, ids: Sequence[int]) -> list[StoredRow]:
         """The records with these ids."""
-        return [_kept(row) for row in self.among(f"{_KEPT} WHERE id {{}} AND +shelf = ?", ids, after=(shelf,))]
+        return [
+            _stored_row(row) for row in self.among(f"{_STORED_ROW} WHERE id {{}} AND +shelf = ?", ids, after=(shelf,))
+        ]
 
     def rows(self, shelf: int, ids: Sequence[int]) -> list[Row]:
         """The records with these ids, for ranking."""
@@ -266,7 +270,7 @@ class Statements(ABC):
         found = self.among(
             "SELECT id, kind, key, text, data FROM records WHERE id {} AND +shelf = ?", ids, after=(shelf,)
         )
-        # Read in one go: that is several times as fast as one by one.
+        # Parsing one array is several times as fast as parsing each value.
         data = json.loads(f"[{','.join([row[-1] for row in found])}]")
         return {
             number: Record(kind=kind, key=key, text=text, data=each)
@@ -278,21 +282,21 @@ class Statements(ABC):
         return dict(self.among("SELECT id, text FROM records WHERE id {} AND +shelf = ?", ids, after=(shelf,)))
 
     def ids(self, shelf: int, kind: Kind) -> list[int]:
-        """The ids of all records of a kind, in the order in which they were written."""
+        """The ids of all records of a kind, in insertion order."""
         found = self.execute("SELECT id FROM records WHERE shelf = ? AND kind = ?", (shelf, kind))
         return sorted(number for (number,) in found)
 
     def in_order(self, shelf: int) -> list[int]:
-        """The ids of all records: the turns of each session in their order, the others as they were written."""
+        """The ids of all records: sessions in the order of their turns, other records in insertion order."""
         found = self.execute("SELECT id FROM records WHERE shelf = ? ORDER BY session, position, id", (shelf,))
         return [number for (number,) in found]
 
     def kinds(self, shelf: int) -> dict[str, int]:
-        """How many records of each kind there are."""
+        """The number of records per kind."""
         return dict(self.execute("SELECT kind, count(*) FROM records WHERE shelf = ? GROUP BY kind", (shelf,)))
 
-    def made_before(self, shelf: int, before: float) -> list[int]:
-        """The ids of the records that say they were made before a time."""
+    def created_before(self, shelf: int, before: float) -> list[int]:
+        """The ids of the records created before a time; records without a time are left out."""
         found = self.execute("SELECT id FROM records WHERE shelf = ? AND created > 0 AND created < ?", (shelf, before))
         return [number for (number,) in found]
 
@@ -315,7 +319,7 @@ class Statements(ABC):
         return dict(self.among(query, sessions, before=(shelf,)))
 
     def meanings(self, shelf: int, session: str, first: int, last: int) -> list[tuple[int, int, bytes]]:
-        """The ids, positions and vectors by the static model of a session's records, from one position to another."""
+        """The ids, positions and static-model vectors of a session's records between two positions."""
         found = self.execute(
             "SELECT id, position, meaning, vector FROM records "
             "WHERE shelf = ? AND session != '' AND session = ? AND position BETWEEN ? AND ? ORDER BY position",
@@ -328,23 +332,21 @@ class Statements(ABC):
         rows = [(context, number, shelf) for number, context in contexts]
         self.executemany("UPDATE records SET context = ? WHERE id = ? AND +shelf = ?", rows)
 
-    def neighbours(self, shelf: int, places: Sequence[tuple[str, int]]) -> list[int]:
-        """The records at these positions of their sessions."""
+    def neighbours(self, shelf: int, positions: Sequence[tuple[str, int]]) -> list[int]:
+        """The ids of the records at these positions, given as session and position."""
         found: list[int] = []
-        for part in batches_of_values(places):
+        for part in batches_of_values(positions):
             marks = ", ".join(["(?, ?)"] * len(part))
             query = (
-                f"WITH places(session, position) AS (VALUES {marks}) SELECT records.id FROM places JOIN records "
-                "ON records.shelf = ? AND records.session != '' AND records.session = places.session "
-                "AND records.position = places.position"
+                f"WITH wanted(session, position) AS (VALUES {marks}) SELECT records.id FROM wanted JOIN records "
+                "ON records.shelf = ? AND records.session != '' AND records.session = wanted.session "
+                "AND records.position = wanted.position"
             )
-            found += [
-                number for (number,) in self.execute(query, [*(value for place in part for value in place), shelf])
-            ]
+            found += [number for (number,) in self.execute(query, [*(value for pair in part for value in pair), shelf])]
         return found
 
     def named(self, shelf: int, names: Sequence[int]) -> list[int]:
-        """The records that are known by these names."""
+        """The ids of the records with these names."""
         queries = ("own != 0 AND own {}", "alias {}")
         return [
             number
@@ -355,7 +357,7 @@ class Statements(ABC):
     def newest(
         self, shelf: int, kind: Kind, limit: int, since: float = 0.0, until: float = FOREVER, agent: str = ""
     ) -> list[int]:
-        """The ids of the newest records of a kind that were made between two times; by an agent, if given."""
+        """The ids of the newest records of a kind created between two times, optionally by an agent."""
         query = (
             "SELECT id FROM records WHERE shelf = ? AND kind = ? AND {} created BETWEEN ? AND ? "
             "ORDER BY created DESC, id DESC LIMIT ?"
@@ -372,27 +374,27 @@ class Statements(ABC):
         return [number for (number,) in self.execute(query, (shelf, session, limit))]
 
     def add_edges(self, shelf: int, edges: Iterable[tuple[int, int, int]]) -> None:
-        """Write that one name is linked with another, by a record."""
+        """Insert links between two names, each with the id of its relationship."""
         rows = [(shelf, *edge) for edge in edges]
         self.executemany("INSERT INTO edges(shelf, one, other, record) VALUES (?, ?, ?, ?)", rows)
 
     def remove_edges(self, shelf: int, records: Sequence[int]) -> set[int]:
-        """Remove what these records link; gives the names."""
+        """Delete the links of these relationships and return their names."""
         query = "FROM edges WHERE shelf = ? AND record {}"
         names = {one for (one,) in self.among(f"SELECT one {query}", records, before=(shelf,))}
         self.among(f"DELETE {query}", records, before=(shelf,))
         return names
 
-    def linked(self, shelf: int, names: Sequence[int]) -> dict[int, list[int]]:
-        """What each of these names is linked with, the newest first."""
+    def links_of(self, shelf: int, names: Sequence[int]) -> dict[int, list[int]]:
+        """The names that each of these names is linked with, newest first."""
         found = self.among("SELECT one, other, record FROM edges WHERE shelf = ? AND one {}", names, before=(shelf,))
         links: dict[int, list[int]] = {}
         for one, other, _ in sorted(found, key=lambda edge: -edge[2]):
             links.setdefault(one, []).append(other)
         return {one: others[:MOST_LINKS] for one, others in links.items()}
 
-    def known_by(self, shelf: int, names: Sequence[int]) -> list[tuple[int, int, int]]:
-        """The records that are known by these names: their ids and both of their names."""
+    def record_names(self, shelf: int, names: Sequence[int]) -> list[tuple[int, int, int]]:
+        """The id, name and alias of the records with these names."""
         queries = ("own != 0 AND own {}", "alias {}")
         found = {
             tuple(row)
@@ -404,17 +406,17 @@ class Statements(ABC):
         return sorted(found)
 
     def set_links(self, shelf: int, links: Iterable[tuple[int, bytes]]) -> None:
-        """Replace what records are linked with."""
+        """Replace the stored links of records."""
         rows = [(packed, number, shelf) for number, packed in links]
         self.executemany("UPDATE records SET links = ? WHERE id = ? AND +shelf = ?", rows)
 
     def model_vectors(self, shelf: int, model: str, ids: Sequence[int]) -> dict[int, bytes]:
-        """The vectors of these records by a model of the user's."""
+        """The vectors of these records from a custom model."""
         query = "SELECT record, vector FROM model_vectors WHERE shelf = ? AND model = ? AND record {}"
         return {record: bytes(vector) for record, vector in self.among(query, ids, before=(shelf, model))}
 
     def save_model_vectors(self, shelf: int, model: str, vectors: Mapping[int, bytes]) -> None:
-        """Write the vectors of records by a model of the user's."""
+        """Store the vectors of records from a custom model."""
         rows = [(shelf, model, record, vector) for record, vector in vectors.items()]
         self.executemany(
             "INSERT INTO model_vectors(shelf, model, record, vector) VALUES (?, ?, ?, ?) "
@@ -433,8 +435,8 @@ class Statements(ABC):
 
     def save_notes(self, shelf: int, book: str, notes: Mapping[str, Any]) -> None:
         """Write notes into a book; those that are None are removed."""
-        gone = [key for key, value in notes.items() if value is None]
-        self.among("DELETE FROM notes WHERE shelf = ? AND book = ? AND key {}", gone, before=(shelf, book))
+        removed = [key for key, value in notes.items() if value is None]
+        self.among("DELETE FROM notes WHERE shelf = ? AND book = ? AND key {}", removed, before=(shelf, book))
         rows = [(shelf, book, key, json.dumps(value)) for key, value in notes.items() if value is not None]
         self.executemany(
             "INSERT INTO notes(shelf, book, key, value) VALUES (?, ?, ?, ?) "
@@ -444,42 +446,43 @@ class Statements(ABC):
 
 
 class Database(ABC):
-    """A database of records: connections, and the statements that are made on them."""
+    """A database of records: its connections and transactions."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What errors call it."""
+        """The location, for error messages."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[Statements]:
-        """The statements, for reading what is committed."""
+        """Statements that read committed data."""
 
     @abstractmethod
     def writing(
         self, tenant: str, name: str, *, wait: bool = True
     ) -> AbstractContextManager[tuple[Statements, ShelfRow]]:
-        """The statements in a transaction that nobody else writes to this shelf in, which is made if it is not there.
+        """A write transaction on a shelf, which is created if it does not exist. No other writer can change the shelf.
 
-        Committed when the block ends, rolled back if it raises. One that must not `wait` raises where somebody writes.
+        It is committed when the block ends and rolled back if the block raises. With `wait=False` it raises if another
+        writer is active.
         """
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[Statements]:
-        """The statements on what is committed now, whatever others write meanwhile."""
+        """Statements on a snapshot: later commits are not visible."""
 
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Statements]:
-        """The statements in a transaction in which nobody else writes to any shelf."""
+        """A write transaction that excludes all other writers, on any shelf."""
 
     @property
     def identity(self) -> object:
-        """Another value whenever this is another database: a file that was put in the place of the former one."""
+        """Changes when the database is another one, such as a file that replaced the former file."""
         return None
 
     @abstractmethod
     def version(self) -> object:
-        """Another value whenever somebody may have committed something."""
+        """Changes when another connection may have committed."""
 
     @abstractmethod
     def close(self) -> None:
@@ -487,22 +490,22 @@ class Database(ABC):
 
 
 MOST_VALUES = 400
-"""Values of a statement that are given at once."""
+"""Values per statement."""
 
 
 def batches_of_values(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """The values in as many parts as a statement can take."""
+    """The values in batches that fit into one statement."""
     for start in range(0, len(values), MOST_VALUES):
         yield values[start : start + MOST_VALUES]
 
 
 _SHELF = "id, embedder, dimensions, epoch, last, pending, records"
-_KEPT = "SELECT id, kind, key, session, position, own, alias, features, vector, text, data FROM records"
+_STORED_ROW = "SELECT id, kind, key, session, position, own, alias, features, vector, text, data FROM records"
 
 
-def _kept(row: Sequence[Any]) -> Kept:
-    kept = Kept._make(row)
-    return kept._replace(features=bytes(kept.features), vector=bytes(kept.vector))
+def _stored_row(row: Sequence[Any]) -> StoredRow:
+    stored = StoredRow._make(row)
+    return stored._replace(features=bytes(stored.features), vector=bytes(stored.vector))
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""What memories over a record store offer beside searching: checking, statistics, export and retention."""
+"""Maintenance of memories in a record store: checks, statistics, backup, export and retention."""
 
 from __future__ import annotations
 
@@ -17,60 +17,62 @@ if TYPE_CHECKING:
 
 
 class DatabaseMemory(RecordMemory):
-    """A memory whose records are in a database of this package's own."""
+    """A memory in a database that this package manages."""
 
     async def shelves(self) -> list[str]:
         """The names of the shelves beside this memory."""
-        return await self._call(self._stored.shelves)
+        return await self._call(self._store_backend.shelves)
 
     async def check(self, *, rebuild: bool = False) -> MemoryCheck:
-        """Whether the database is sound, and what is derived from records agrees with them; `rebuild` makes it so."""
+        """Check the database, and that derived data matches the records; `rebuild` rebuilds derived data."""
         from langgraph_scrum_master.memory.maintenance import check_store
 
-        return await self._call(lambda: check_store(self._stored, and_rebuild=rebuild))
+        return await self._call(lambda: check_store(self._store_backend, and_rebuild=rebuild))
 
     async def statistics(self, *, every_tenant: bool = False) -> list[ShelfStatistics]:
-        """How much the shelves of this tenant, or of all tenants, hold."""
+        """The size of each shelf of this tenant, or of all tenants."""
         from langgraph_scrum_master.memory.maintenance import statistics
 
-        return await self._call(statistics, self._stored, every_tenant)
+        return await self._call(statistics, self._store_backend, every_tenant)
 
     async def backup(self, target: Path) -> None:
-        """Copy the whole database, of all tenants, into a new file."""
+        """Copy the whole database, with all tenants, into a new file."""
         from langgraph_scrum_master.memory.maintenance import back_up
 
-        await self._call(back_up, self._stored, target)
+        await self._call(back_up, self._store_backend, target)
 
     def export(self) -> Iterator[dict[str, Any]]:
         """All records of this tenant, shelf by shelf, as JSON objects."""
-        from langgraph_scrum_master.memory.maintenance import exported
+        from langgraph_scrum_master.memory.maintenance import export_records
 
         with self._store_errors():
-            yield from exported(self._stored)
+            yield from export_records(self._store_backend)
 
     async def import_records(self, rows: Iterable[tuple[str, Record]], progress: Callable[[int], None]) -> int:
-        """Store records, each with the name of its shelf; gives how many there were."""
-        from langgraph_scrum_master.memory.maintenance import imported
+        """Store records, each with the name of its shelf, and return their number."""
+        from langgraph_scrum_master.memory.maintenance import import_records
 
-        return await self._call(imported, self._stored, rows, progress)
+        return await self._call(import_records, self._store_backend, rows, progress)
 
     async def forget_where(
         self, keys: Sequence[str] = (), *, before: float | None = None, session: str | None = None
     ) -> int:
-        """Remove records by their keys, what was made before a time, or a session; gives how many went."""
+        """Delete records by key, by age, or by session, and return their number."""
         from langgraph_scrum_master.memory.maintenance import forget_before, forget_session
 
-        gone = 0
+        removed = 0
         if keys:
-            gone += await self._call(self._stored.remove, SEARCHED, list(dict.fromkeys(map(well_formed, keys))))
+            removed += await self._call(
+                self._store_backend.remove, SEARCHED, list(dict.fromkeys(map(well_formed, keys)))
+            )
         if before is not None:
-            gone += await self._call(forget_before, self._stored, before)
+            removed += await self._call(forget_before, self._store_backend, before)
         if session is not None:
-            gone += await self._call(forget_session, self._stored, session)
-        return gone
+            removed += await self._call(forget_session, self._store_backend, session)
+        return removed
 
     @property
-    def _stored(self) -> StoreBackend:
+    def _store_backend(self) -> StoreBackend:
         if not isinstance(self._backend, StoreBackend):
-            raise StoreError(f"{self!r} is looked after by its server, not by this package")
+            raise StoreError(f"{self!r} is managed by its server: use the tools of the server")
         return self._backend

@@ -1,4 +1,4 @@
-"""A backend over a store of somebody else's, which searches by itself: what it finds is ranked here."""
+"""A backend over a third-party store that has its own search; its results are ranked here."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from langgraph_scrum_master.memory.records import (
     Record,
     created_of,
     embedded,
-    linked,
     names_of,
+    references_of,
     session_of,
 )
 from langgraph_scrum_master.protocols import Embedder
@@ -25,35 +25,35 @@ from langgraph_scrum_master.text.terms import terms
 
 
 class ForeignBackend(Backend):
-    """Ranks what the store finds against itself: there are no statistics of all that the store holds."""
+    """Ranks the results of another store. The results are the corpus: there are no statistics of the whole store."""
 
     embedder: str | Embedder = "static"
 
     @abstractmethod
     def nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
-        """About `limit` records of a kind that may serve the query."""
+        """About `limit` records of a kind that may match the query."""
 
     @abstractmethod
     def since(self, kind: Kind, session: str, since: float) -> list[Record]:
-        """The records of a session, or made since, newest first."""
+        """The records of a session, or created since, newest first."""
 
     @abstractmethod
     def having(self, kind: Kind, wanted: Mapping[str, str]) -> list[Record]:
         """The records of a kind whose metadata have all of these values, newest first."""
 
     def open(self) -> None:
-        """Load the embedder and what ranks."""
+        """Load the embedder and the ranking code."""
         from langgraph_scrum_master.rank.relevance import relevance
 
         relevance("warm", ["warm"], embedder_for(self.embedder))
 
     def close(self) -> None:
-        """Nothing: the store is its owner's to close."""
+        """Do nothing: the owner of the store closes it."""
 
     def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
-        """The records that serve the query best, of those that the store finds."""
-        found = [record for kind in kinds for record in self.nearest(kind, query, limit)]
-        return sorted(self._matched(query, found), key=_best_first)[:k]
+        """The records that match the query best, of those that the store finds."""
+        records = [record for kind in kinds for record in self.nearest(kind, query, limit)]
+        return sorted(self._rank(query, records), key=_best_first)[:k]
 
     def answering(
         self, kinds: Sequence[Kind], need: str, around: Sequence[tuple[str, float]], limit: int, k: int
@@ -61,65 +61,65 @@ class ForeignBackend(Backend):
         """The records that most likely answer the need, of those that the store finds."""
         from langgraph_scrum_master.rank.answers import answers_among
 
-        said = "\n".join((need, *(text for text, _ in around)))
-        found = {
+        context = "\n".join((need, *(text for text, _ in around)))
+        by_key = {
             (kind, record.key): record
             for kind in kinds
-            for query in dict.fromkeys((need, said))
+            for query in dict.fromkeys((need, context))
             for record in self.nearest(kind, query, limit)
         }
-        records = list(found.values())
+        records = list(by_key.values())
         matches = answers_among(need, around, [record.text for record in records], embedder_for(self.embedder))
         ranked = [Ranked(record, match) for record, match in zip(records, matches, strict=True)]
         return sorted(ranked, key=_best_first)[:k]
 
     def recent(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
-        """The newest records of the session, or made since, newest first, compared with the query."""
-        found = [record for kind in SEARCHED for record in self.since(kind, session, since)[:limit]]
-        return self._matched(query, sorted(found, key=created_of, reverse=True)[:limit])
+        """The newest records of the session, or created since, newest first, compared with the query."""
+        records = [record for kind in SEARCHED for record in self.since(kind, session, since)[:limit]]
+        return self._rank(query, sorted(records, key=created_of, reverse=True)[:limit])
 
     def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
         """The newest memories whose metadata have these values, compared with the query."""
-        return self._matched(query, self.having("memory", wanted)[:limit])
+        return self._rank(query, self.having("memory", wanted)[:limit])
 
     def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
         return embedded(texts, embedder_for(self.embedder))
 
-    def _matched(self, query: str, found: Sequence[Record]) -> list[Ranked]:
+    def _rank(self, query: str, records: Sequence[Record]) -> list[Ranked]:
         from langgraph_scrum_master.rank.relevance import relevance
 
-        related = self._related() if found else {}
+        related = self._related() if records else {}
         matches = relevance(
             query,
-            [record.text for record in found],
+            [record.text for record in records],
             embedder_for(self.embedder),
-            sessions=[session_of(record) for record in found],
+            sessions=[session_of(record) for record in records],
             linked=[
-                [*linked(record), *(other for name in names_of(record) for other in related.get(name, ()))]
-                for record in found
+                [*references_of(record), *(other for name in names_of(record) for other in related.get(name, ()))]
+                for record in records
             ],
-            keys=[record.key for record in found],
+            keys=[record.key for record in records],
         )
-        return [Ranked(record, match) for record, match in zip(found, matches, strict=True)]
+        return [Ranked(record, match) for record, match in zip(records, matches, strict=True)]
 
     def _related(self) -> dict[str, list[str]]:
-        """What relationships link each name with."""
-        found: dict[str, list[str]] = {}
+        """The names that relationships link each name with."""
+        links: dict[str, list[str]] = {}
         for record in self.every("relationship"):
             one, other = (canonical(str(record.data.get(end))) for end in ("source", "target"))
             if one != other:
-                found.setdefault(one, []).append(other)
-                found.setdefault(other, []).append(one)
-        return found
+                links.setdefault(one, []).append(other)
+                links.setdefault(other, []).append(one)
+        return links
 
 
-def wordiest(records: list[Record], query: str, most: int) -> list[Record]:
-    """The records that have most of the query's words, if there are too many to rank."""
-    if len(records) <= most:
+def most_matching(records: list[Record], query: str, limit: int) -> list[Record]:
+    """The `limit` records that have most of the query's words."""
+    if len(records) <= limit:
         return records
     wanted = terms(query)
-    return nlargest(most, records, key=lambda record: sum(map(record.text.lower().__contains__, wanted)))
+    return nlargest(limit, records, key=lambda record: sum(map(record.text.lower().__contains__, wanted)))
 
 
 def _best_first(ranked: Ranked) -> tuple[float, str]:

@@ -1,4 +1,4 @@
-"""The files of a memory in a folder, found without opening them."""
+"""Recognises the files of a memory in a folder without opening them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ FILE = "memory.sqlite3"
 """The file in a memory's folder."""
 
 EARLIER = "ledger-*.sqlite3"
-"""The files of an earlier layout, which is converted when it is opened."""
+"""The files of the earlier layout, which is converted when it is opened."""
 
 
 def is_memory(folder: Path) -> bool:
-    """Whether a memory is kept in the folder: to find out by opening it would make one."""
+    """Whether the folder contains a memory. Opening it would create one."""
     return (folder / FILE).is_file() or is_earlier(folder)
 
 
 def is_earlier(folder: Path) -> bool:
-    """Whether files of the earlier layout are in the folder."""
+    """Whether the folder has the earlier layout."""
     return any(folder.glob(EARLIER))

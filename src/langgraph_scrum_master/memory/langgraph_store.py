@@ -1,4 +1,4 @@
-"""Memory in the store that a graph was compiled with: any LangGraph `BaseStore`."""
+"""Memory in a LangGraph `BaseStore`, such as the one that a graph is compiled with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp, SearchItem
 
 from langgraph_scrum_master._internal.shapes import as_label, storable
-from langgraph_scrum_master.memory.external import ForeignBackend, wordiest
+from langgraph_scrum_master.memory.external import ForeignBackend, most_matching
 from langgraph_scrum_master.memory.record_memory import RecordMemory, check_namespace
 from langgraph_scrum_master.memory.records import Kind, Record, created_of, session_of
 
@@ -20,10 +20,10 @@ NOTES = "notes"
 """The label of notes; the name of their book follows."""
 
 _MOST = 1_000
-"""Records of a kind that are ranked where the store itself cannot search: those that have most of the words."""
+"""Records of a kind that are ranked if the store has no index: those with most of the query's words."""
 
 _SESSION, CREATED, WRITTEN = "sm_session", "sm_created", "sm_written"
-"""What an item says beside its text and data; not what a host would call its own."""
+"""The names of our own fields of an item, prefixed so that they do not clash with those of the application."""
 
 _TEXT_KEYS = ("content", "text", "memory")
 
@@ -31,8 +31,8 @@ _TEXT_KEYS = ("content", "text", "memory")
 class StoreMemory(RecordMemory):
     """A `MemoryStore` in a LangGraph store.
 
-    Items are kept under `("scrum_master", namespace, kind)`. What the host itself puts there, with its text under
-    `content`, `text` or `memory`, is found too.
+    Items are stored under `("scrum_master", namespace, kind)`. Items that the application puts there, with their text
+    under `content`, `text` or `memory`, are found too.
     """
 
     def __init__(self, store: BaseStore, *, namespace: str = "default") -> None:
@@ -47,8 +47,8 @@ class StoreMemory(RecordMemory):
 class LangGraphBackend(ForeignBackend):
     """One shelf of one tenant in a LangGraph store.
 
-    By the store's blocking methods: some stores have no others, and those that live on an event loop take such calls
-    from another thread.
+    It uses the blocking methods of the store: some stores have no others, and stores that run on an event loop accept
+    them from another thread.
     """
 
     def __init__(self, store: BaseStore, tenant: str, shelf: str = "") -> None:
@@ -58,11 +58,11 @@ class LangGraphBackend(ForeignBackend):
 
     @property
     def place(self) -> str:
-        """What kind of store it is."""
+        """The class of the store, for error messages."""
         return type(self.store).__name__
 
     def elsewhere(self, tenant: str, shelf: str) -> LangGraphBackend:
-        """Another shelf, or another tenant, in the same store."""
+        """Another shelf or tenant in the same store."""
         return LangGraphBackend(self.store, tenant, shelf)
 
     def labels(self, *kind: str) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class LangGraphBackend(ForeignBackend):
 
     def put(self, records: Sequence[Record]) -> None:
         """Store the records in one batch."""
-        # In the order in which they are written, also where a store gives all of a batch the same time.
+        # Preserves the order within a batch, because some stores give all items of a batch the same time.
         written = [time.time() + i * 1e-6 for i in range(len(records))]
         self.store.batch(
             [
@@ -99,26 +99,26 @@ class LangGraphBackend(ForeignBackend):
         return [record for item in self._pages(self.labels(kind)) if (record := _record(kind, item))]
 
     def nearest(self, kind: Kind, query: str, limit: int) -> list[Record]:
-        """What the store finds; where it cannot search, the records that have most of the query's words."""
+        """The results of the store's search; without an index, the records with most of the query's words."""
         labels = self.labels(kind)
         items = _own(labels, self.store.search(labels, query=query, limit=limit))
         if items and items[0].score is None:
-            return wordiest(self.every(kind), query, max(limit, _MOST))
+            return most_matching(self.every(kind), query, max(limit, _MOST))
         found = [record for item in items if (record := _record(kind, item))]
         if len(found) < limit:
-            # An index that tenants share may have looked at the nearest of others, which do not count here.
+            # An index that tenants share may have spent its candidates on other tenants.
             known = {record.key for record in found}
             first = _own(labels, self.store.search(labels, limit=_MOST))
             others = [record for item in first if item.key not in known and (record := _record(kind, item))]
-            found += wordiest(others, query, limit)
+            found += most_matching(others, query, limit)
         return found
 
     def since(self, kind: Kind, session: str, since: float) -> list[Record]:
-        """The records of the session, or made since, newest first."""
+        """The records of the session, or created since, newest first."""
         filters: list[dict[str, Any]] = [{CREATED: {"$gte": since}}, *([{_SESSION: session}] if session else [])]
         try:
             items = [item for each in filters for item in self._pages(self.labels(kind), each)]
-        # A store in memory cannot compare what the host put there without a time; it is read fast.
+        # InMemoryStore cannot compare items of the application that have no time; reading all of them is fast there.
         except (TypeError, ValueError):
             items = self._pages(self.labels(kind))
         found = _newest_first(kind, list({item.key: item for item in items}.values()))
@@ -140,7 +140,7 @@ class LangGraphBackend(ForeignBackend):
     def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
         """Write notes into a book."""
         labels = self.labels(NOTES, as_label(book))
-        # Not indexed: no search looks for them.
+        # Not indexed, because they are never searched.
         self.store.batch(
             [
                 PutOp(labels, storable(key), None if value is None else {"value": storable(value)}, index=False)
@@ -148,21 +148,21 @@ class LangGraphBackend(ForeignBackend):
             ]
         )
 
-    def _pages(self, labels: tuple[str, ...], some: dict[str, Any] | None = None) -> list[SearchItem]:
-        """All items of a namespace, or those that a filter leaves."""
+    def _pages(self, labels: tuple[str, ...], where: dict[str, Any] | None = None) -> list[SearchItem]:
+        """All items of a namespace that pass the filter."""
         items: list[SearchItem] = []
-        while page := self.store.search(labels, filter=some, limit=_MOST, offset=len(items)):
+        while page := self.store.search(labels, filter=where, limit=_MOST, offset=len(items)):
             items += page
         return _own(labels, items)
 
 
 def _own(labels: tuple[str, ...], items: Sequence[SearchItem]) -> list[SearchItem]:
-    # A search also answers with what lies below the prefix: another tenant's must never pass.
+    # A search also returns items of longer namespaces, which may belong to another tenant.
     return [item for item in items if tuple(item.namespace) == labels]
 
 
 def _newest_first(kind: Kind, items: Sequence[SearchItem]) -> list[Record]:
-    """The records by when they say they were made, then by when they were written."""
+    """The records by creation time, then by write time, newest first."""
     records = [(record, item) for item in items if (record := _record(kind, item))]
     return [record for record, _ in sorted(records, key=lambda pair: (created_of(pair[0]), _at(pair[1])), reverse=True)]
 
@@ -173,7 +173,7 @@ def _at(item: Item) -> float:
 
 
 def _item(record: Record, written: float) -> dict[str, Any]:
-    # These stand outside of the data: stores filter by what is there.
+    # At the top level, because stores filter by top-level fields.
     where = {_SESSION: session_of(record), CREATED: created_of(record), WRITTEN: written}
     return {"content": storable(record.text), "data": storable(record.data), **where}
 

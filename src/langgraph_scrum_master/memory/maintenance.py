@@ -1,4 +1,4 @@
-"""Looking after a record store: checking it, rebuilding what is derived, statistics, backup, export and retention."""
+"""Maintenance of a record store: checks, rebuild, statistics, backup, export and retention."""
 
 from __future__ import annotations
 
@@ -22,15 +22,12 @@ from langgraph_scrum_master.memory.writer import rebuild
 RECORD_KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
 
 _PAGE = 1_000
-"""Records that are read at once."""
-
-_Progress = Callable[[int, int], None]
-"""Is called with how many of how many are done."""
+"""Records per batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShelfReport(Plain):
-    """What a check found in one shelf."""
+    """The result of a check for one shelf."""
 
     shelf: str
     """Its name; empty for the memory itself."""
@@ -40,13 +37,13 @@ class ShelfReport(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCheck(Plain):
-    """What a check found."""
+    """The result of a check."""
 
     shelves: tuple[ShelfReport, ...] = ()
     problems: tuple[str, ...] = ()
-    """Of the database itself."""
+    """Problems of the database itself."""
     rebuilt: bool = False
-    """Whether everything that is derived from the records was made again."""
+    """Whether the derived data was rebuilt."""
 
     @property
     def records(self) -> int:
@@ -55,13 +52,13 @@ class MemoryCheck(Plain):
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.problems and not any(each.problems for each in self.shelves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShelfStatistics(Plain):
-    """How much a shelf holds."""
+    """The size of a shelf."""
 
     namespace: str
     shelf: str
@@ -72,40 +69,40 @@ class ShelfStatistics(Plain):
 
 
 def check_store(backend: StoreBackend, *, and_rebuild: bool = False) -> MemoryCheck:
-    """Check the database, and all shelves of a tenant against what their records say; `and_rebuild` makes it right."""
+    """Check the database, and the derived data of a tenant's shelves against the records; optionally rebuild it."""
     database = backend.store.database
     with database.reading() as statements:
         problems = tuple(statements.integrity())
     with database.snapshot() as statements:
-        shelves = tuple(_checked(statements, name, row) for name, row in statements.shelves(backend.tenant))
+        shelves = tuple(_check_shelf(statements, name, row) for name, row in statements.shelves(backend.tenant))
     if not and_rebuild:
         return MemoryCheck(shelves=shelves, problems=problems)
     rebuild(database)
     return replace(check_store(backend), rebuilt=True)
 
 
-def _checked(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
-    """Whether what is derived from a shelf's records agrees with them."""
-    there, kept = Statistics(lambda ids: words_of(statements, row.id, ids)), Statistics(lambda _ids: {})
+def _check_shelf(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
+    """Compare the derived data of a shelf with its records."""
+    actual, stored = Statistics(lambda ids: words_of(statements, row.id, ids)), Statistics(lambda _ids: {})
     problems: list[str] = []
-    count_new(there, statements, row)
+    count_new(actual, statements, row)
     if (saved := statements.statistics(row.id)) is not None:
         try:
-            kept.load(saved)
+            stored.load(saved)
         except DerivedError as error:
             problems.append(str(error))
-    count_new(kept, statements, row)
-    total = sum(there.kinds.values())
+    count_new(stored, statements, row)
+    total = sum(actual.kinds.values())
     if (greatest := statements.greatest_id(row.id)) > row.last:
-        problems.append(f"records were written up to {greatest}, only those up to {row.last} are found")
-    if not problems and not _agree(there, kept):
+        problems.append(f"the newest record is {greatest}, but searches end at {row.last}")
+    if not problems and not _equal(actual, stored):
         problems.append("the statistics differ from the records")
     if total != row.records:
-        problems.append(f"{row.records} records are counted, {total} are there")
+        problems.append(f"the shelf counts {row.records} records, but has {total}")
     try:
-        if unfound := _unfound(statements, row):
-            problems.append(f"{unfound} records are not found by their words")
-        elif not there.counts_terms(statements.posting_counts(row.id)):
+        if missing := _without_postings(statements, row):
+            problems.append(f"{missing} records have no postings")
+        elif not actual.counts_terms(statements.posting_counts(row.id)):
             problems.append("the postings differ from the words of the records")
     except DerivedError as error:
         problems.append(str(error))
@@ -113,7 +110,7 @@ def _checked(statements: Statements, name: str, row: ShelfRow) -> ShelfReport:
     return ShelfReport(shelf=name, records=total, problems=tuple(problems))
 
 
-def _agree(one: Statistics, other: Statistics) -> bool:
+def _equal(one: Statistics, other: Statistics) -> bool:
     return (
         (one.size, one.length) == (other.size, other.length)
         and {kind: count for kind, count in one.kinds.items() if count}
@@ -124,15 +121,15 @@ def _agree(one: Statistics, other: Statistics) -> bool:
     )
 
 
-def _unfound(statements: Statements, row: ShelfRow) -> int:
-    """How many records no posting leads to."""
-    found = set(statements.indexed(row.id))
-    there = {number for kind in SEARCHED for number in statements.ids(row.id, kind)}
-    return len(there - found)
+def _without_postings(statements: Statements, row: ShelfRow) -> int:
+    """The number of records without postings."""
+    indexed = set(statements.indexed(row.id))
+    searchable = {number for kind in SEARCHED for number in statements.ids(row.id, kind)}
+    return len(searchable - indexed)
 
 
 def statistics(backend: StoreBackend, every_tenant: bool = False) -> list[ShelfStatistics]:
-    """How much the shelves of a tenant, or of all tenants, hold."""
+    """The size of each shelf of a tenant, or of all tenants."""
     with backend.store.database.reading() as statements:
         tenants = statements.tenants() if every_tenant else [backend.tenant]
         return [
@@ -150,17 +147,17 @@ def statistics(backend: StoreBackend, every_tenant: bool = False) -> list[ShelfS
 
 
 def back_up(backend: StoreBackend, target: Path) -> None:
-    """Write a copy of the whole database into a new file, also while others write."""
+    """Copy the whole database into a new file; other processes may keep writing."""
     database = backend.store.database
     if not isinstance(database, SqliteDatabase):
         raise StoreError(f"{backend.place} cannot be copied into a file: use pg_dump")
     if target.exists():
-        raise StoreError(f"{str(target)!r} is there already: name a new file")
+        raise StoreError(f"{str(target)!r} already exists: choose a new file")
     database.backup(target)
 
 
-def exported(backend: StoreBackend) -> Iterator[dict[str, Any]]:
-    """All records and notes of a tenant, shelf by shelf, as objects that `imported` takes."""
+def export_records(backend: StoreBackend) -> Iterator[dict[str, Any]]:
+    """All records of a tenant, shelf by shelf, as JSON objects for `import_records`."""
     with backend.store.database.reading() as statements:
         for name, row in statements.shelves(backend.tenant):
             ids = statements.in_order(row.id)
@@ -168,10 +165,10 @@ def exported(backend: StoreBackend) -> Iterator[dict[str, Any]]:
                 records = statements.records(row.id, ids[start : start + _PAGE])
                 for number in ids[start : start + _PAGE]:
                     if record := records.get(number):
-                        yield _exported(name, record)
+                        yield _to_json(name, record)
 
 
-def _exported(shelf: str, record: Record) -> dict[str, Any]:
+def _to_json(shelf: str, record: Record) -> dict[str, Any]:
     return {
         "shelf": shelf,
         "kind": record.kind,
@@ -181,18 +178,18 @@ def _exported(shelf: str, record: Record) -> dict[str, Any]:
     }
 
 
-def imported(backend: StoreBackend, rows: Iterable[tuple[str, Record]], progress: Callable[[int], None]) -> int:
-    """Store records, each with its shelf; gives how many there were."""
+def import_records(backend: StoreBackend, rows: Iterable[tuple[str, Record]], progress: Callable[[int], None]) -> int:
+    """Store records, each with the name of its shelf, and return their number."""
     done = 0
-    waiting: dict[str, list[Record]] = {}
+    batches: dict[str, list[Record]] = {}
     for shelf, record in rows:
-        batch = waiting.setdefault(shelf, [])
+        batch = batches.setdefault(shelf, [])
         batch.append(record)
         if len(batch) == _PAGE:
             backend.elsewhere(backend.tenant, shelf).put(distinct_records(batch))
-            done, waiting[shelf] = done + len(batch), []
+            done, batches[shelf] = done + len(batch), []
             progress(done)
-    for shelf, batch in waiting.items():
+    for shelf, batch in batches.items():
         if batch:
             backend.elsewhere(backend.tenant, shelf).put(distinct_records(batch))
             done += len(batch)
@@ -201,12 +198,12 @@ def imported(backend: StoreBackend, rows: Iterable[tuple[str, Record]], progress
 
 
 def forget_before(backend: StoreBackend, before: float) -> int:
-    """Remove what was made before a time; what does not say when it was made stays. Gives how many records went."""
-    return _forget(backend, lambda statements, row: statements.made_before(row.id, before))
+    """Delete the records created before a time and return their number. Records without a time stay."""
+    return _forget(backend, lambda statements, row: statements.created_before(row.id, before))
 
 
 def forget_session(backend: StoreBackend, session: str) -> int:
-    """Remove the records of a session, its summary included; gives how many went."""
+    """Delete the records of a session, including its summary, and return their number."""
     return _forget(backend, lambda statements, row: statements.of_session(row.id, session))
 
 

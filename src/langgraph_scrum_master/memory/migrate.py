@@ -1,4 +1,4 @@
-"""Conversion of a folder of the earlier layout: a SQLite ledger for each namespace and shelf, beside Chroma's files."""
+"""Conversion of folders with the earlier layout: one SQLite ledger per namespace and shelf, next to Chroma's files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from langgraph_scrum_master.memory.records import Record
 from langgraph_scrum_master.memory.sqlite import BUSY, SqliteDatabase
 from langgraph_scrum_master.memory.store import RecordStore
 from langgraph_scrum_master.memory.vectors import VectorCache
-from langgraph_scrum_master.memory.writer import other_embedder
+from langgraph_scrum_master.memory.writer import wrong_embedder
 from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.embedders import StaticEmbedder
 
 BATCH = 1_000
-"""Records that are converted in one step, after which progress is logged."""
+"""Records per step; progress is logged after each."""
 
 PARTIAL = f"{FILE}.partial"
 """The new file until it is complete."""
 
 LOCK = "converting.sqlite3"
-"""Locked while a process converts the folder."""
+"""The lock file of the process that converts the folder."""
 
 REPLACED = f"{FILE}.replaced"
-"""The names of the old files, from when the new one is complete until they are removed."""
+"""Lists the old files, from the completion of the new file until they are deleted."""
 
 CHROMA = "chroma.sqlite3"
 
@@ -44,7 +44,8 @@ _SHELVES = (
     *(f"{name}{_SEPARATOR}index-{name}" for name in ("code", "commits", "values")),
     *(f"experiences-{axis}" for axis in ("full", "strategy", "surprise", "root_cause")),
 )
-_LEAVING = 2
+_DELETING = 2
+"""The state of a ledger row that is being deleted."""
 
 
 class _Ledger(NamedTuple):
@@ -54,11 +55,11 @@ class _Ledger(NamedTuple):
 
 
 def convert(folder: Path, embedder: Embedder) -> None:
-    """Convert the folder if it has the earlier layout. The old files are kept until the new one is complete."""
+    """Convert the folder if it has the earlier layout. The old files stay until the new file is complete."""
     while not (folder / FILE).exists() and is_earlier(folder):
-        # Whoever had the lock before removes its file; who waited for it finds that out, and looks again.
-        with suppress(sqlite3.OperationalError), _locked(folder):
-            # Another process may have been faster.
+        # The process that held the lock deletes the lock file. Waiting processes then fail, and check again.
+        with suppress(sqlite3.OperationalError), _conversion_lock(folder):
+            # Another process may have converted it in the meantime.
             if not (folder / FILE).exists():
                 _convert(folder, embedder)
     if (folder / REPLACED).exists():
@@ -66,13 +67,13 @@ def convert(folder: Path, embedder: Embedder) -> None:
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """As the only process that converts the folder."""
+def _conversion_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock that only one converting process can have."""
     with closing(sqlite3.connect(folder / LOCK, isolation_level=None, timeout=BUSY)) as lock:
         lock.execute("BEGIN EXCLUSIVE")
         try:
             yield
-        # What fails inside is no lock that was lost.
+        # An error of the conversion, not of the lock.
         except sqlite3.OperationalError as error:
             raise StoreError(f"{str(folder)!r} cannot be converted: {error}") from error
         finally:
@@ -83,41 +84,41 @@ def _locked(folder: Path) -> Iterator[None]:
 def _convert(folder: Path, embedder: Embedder) -> None:
     ledgers = list(_ledgers(folder))
     for ledger in ledgers:
-        _refuse_other_embedder(ledger, embedder)
-        _refuse_incomplete(ledger)
-    for left in folder.glob(f"{PARTIAL}*"):
-        left.unlink()
+        _check_embedder(ledger, embedder)
+        _check_complete(ledger)
+    for leftover in folder.glob(f"{PARTIAL}*"):
+        leftover.unlink()
     database = SqliteDatabase(folder / PARTIAL, "full", VectorCache(0))
     store = RecordStore(str(folder), lambda: database)
     total = 0
     for ledger in ledgers:
-        for copied in _copied(store, ledger, embedder):
-            total += copied
+        for count in _copy(store, ledger, embedder):
+            total += count
             logger.info("memory.converting", memory=str(folder), shelf=ledger.shelf, records=total)
     with database.reading() as statements:
         statements.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     store.close()
-    # Should this process end now, the old files are removed when the folder is opened next.
+    # If this process ends now, the next one that opens the folder deletes the old files.
     (folder / REPLACED).write_text(json.dumps([ledger.path.name for ledger in ledgers]), encoding="utf-8")
     (folder / PARTIAL).replace(folder / FILE)
-    for left in folder.glob(f"{PARTIAL}*"):
-        left.unlink()
+    for leftover in folder.glob(f"{PARTIAL}*"):
+        leftover.unlink()
     _remove_old(folder)
     logger.warning("memory.converted", memory=str(folder), shelves=len(ledgers), records=total)
 
 
 def _ledgers(folder: Path) -> Iterator[_Ledger]:
-    """The ledgers with the names they belong to, which Chroma's file tells, or which are tried."""
-    named = _namespaces(folder)
-    tenants = sorted({name.split(_SEPARATOR)[0] for name in named} | {"default"})
-    tried = [*named, *tenants, *(f"{tenant}{_SEPARATOR}{shelf}" for tenant in tenants for shelf in _SHELVES)]
-    names = {digest("shared", name): name for name in tried}
+    """The ledgers with their namespace and shelf, found by hashing candidate names: file names are hashes."""
+    known = _namespaces(folder)
+    tenants = sorted({name.split(_SEPARATOR)[0] for name in known} | {"default"})
+    candidates = [*known, *tenants, *(f"{tenant}{_SEPARATOR}{shelf}" for tenant in tenants for shelf in _SHELVES)]
+    names = {digest("shared", name): name for name in candidates}
     for path in sorted(folder.glob(EARLIER)):
         name = names.get(path.stem.removeprefix("ledger-"))
         if name is None:
             raise StoreError(
-                f"{str(path)!r} belongs to a namespace that nothing in the folder names: its memory cannot be "
-                "converted. Move the file away to convert the rest"
+                f"{str(path)!r} cannot be converted, because its namespace is not named anywhere in the folder: move "
+                "the file away to convert the rest"
             )
         tenant, _, shelf = name.partition(_SEPARATOR)
         yield _Ledger(path, tenant, shelf.replace(_SEPARATOR, "/"))
@@ -136,32 +137,32 @@ def _read_only(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=BUSY)
 
 
-def _refuse_other_embedder(ledger: _Ledger, embedder: Embedder) -> None:
+def _check_embedder(ledger: _Ledger, embedder: Embedder) -> None:
     with closing(_read_only(ledger.path)) as database:
-        noted = database.execute("SELECT value FROM tally WHERE name = 'embedder'").fetchone()
+        stored = database.execute("SELECT value FROM tally WHERE name = 'embedder'").fetchone()
     name = type(embedder).__name__
-    if noted and noted[0] != name:
-        raise StoreError(other_embedder(noted[0], name))
+    if stored and stored[0] != name:
+        raise StoreError(wrong_embedder(stored[0], name))
 
 
-def _refuse_incomplete(ledger: _Ledger) -> None:
-    """Raise if the ledger was still being filled from Chroma, where the rest of its records is."""
+def _check_complete(ledger: _Ledger) -> None:
+    """Raise if the ledger lacks records that are only in Chroma's files."""
     if not (ledger.path.parent / CHROMA).exists():
         return
     with closing(_read_only(ledger.path)) as database:
         if database.execute("SELECT 1 FROM tally WHERE name = 'complete'").fetchone() is None:
             raise StoreError(
-                f"{str(ledger.path)!r} was still being made from Chroma's files: open the folder once with the version "
-                "of this package that wrote it, then again with this one"
+                f"{str(ledger.path)!r} is incomplete: open the folder once with the version of this package that wrote "
+                "it, then again with this one"
             )
 
 
-def _copied(store: RecordStore, ledger: _Ledger, embedder: Embedder) -> Iterator[int]:
-    """Copy the records of a ledger; what indexers had noted beside a shelf become its notes. Gives how many at once."""
+def _copy(store: RecordStore, ledger: _Ledger, embedder: Embedder) -> Iterator[int]:
+    """Copy the records of a ledger; ledgers of indexers become notes of their shelf. Yields the number per step."""
     with closing(_read_only(ledger.path)) as database:
         found = database.execute(
             "SELECT kind, key, text, data, vector FROM records WHERE state != ? ORDER BY session, position, id",
-            (_LEAVING,),
+            (_DELETING,),
         )
         rows = [(Record(kind=k, key=key, text=text, data=json.loads(data)), vec) for k, key, text, data, vec in found]
     shelf, book = _book(ledger.shelf)
@@ -173,14 +174,14 @@ def _copied(store: RecordStore, ledger: _Ledger, embedder: Embedder) -> Iterator
         return
     for start in range(0, len(rows), BATCH):
         part = rows[start : start + BATCH]
-        # Vectors of a model that may be slow, or paid for, are taken over.
-        made = embedder if isinstance(embedder, StaticEmbedder) else _Known(part, embedder)
-        store.writer.put(target.refresh(), [record for record, _ in part], made, type(embedder).__name__)
+        # Vectors of a model that may be slow or charge per call are reused.
+        vectors = embedder if isinstance(embedder, StaticEmbedder) else _StoredVectors(part, embedder)
+        store.writer.put(target.refresh(), [record for record, _ in part], vectors, type(embedder).__name__)
         yield len(part)
 
 
 def _book(shelf: str) -> tuple[str, str]:
-    """The shelf that an indexer's notes belong to, and the name of their book now; no book for any other shelf."""
+    """The shelf and the book of an indexer's ledger; the book is empty for any other ledger."""
     if shelf == "knowledge-documents":
         return "knowledge", "documents"
     if shelf == "index-documents":
@@ -191,27 +192,27 @@ def _book(shelf: str) -> tuple[str, str]:
     return shelf, ""
 
 
-class _Known:
-    """An embedder that knows the vectors of some texts."""
+class _StoredVectors:
+    """An embedder that returns stored vectors."""
 
     def __init__(self, rows: Sequence[tuple[Record, bytes]], embedder: Embedder) -> None:
         self._vectors = {record.text: np.frombuffer(vector, "<f2").astype("float64") for record, vector in rows}
         self._embedder = embedder
 
     def embed_documents(self, texts: list[str]) -> Any:
-        """The vectors that are known."""
+        """The stored vectors."""
         return [self._vectors[text].tolist() for text in texts]
 
     def embed_query(self, text: str) -> Any:
-        """The vector of a query, by the embedder itself."""
+        """The vector of a query, from the embedder itself."""
         return self._embedder.embed_query(text)
 
 
 def _remove_old(folder: Path) -> None:
-    """Remove the files that were replaced; those of Chroma only if it holds nothing else."""
+    """Delete the replaced files; those of Chroma only if they hold nothing else."""
     try:
         ledgers = [folder / name for name in json.loads((folder / REPLACED).read_text(encoding="utf-8"))]
-    # Another process has removed them, and their list, in the meantime.
+    # Another process has deleted them, and their list, in the meantime.
     except FileNotFoundError:
         return
     _remove_chroma(folder)
@@ -230,7 +231,7 @@ def _remove_chroma(folder: Path) -> None:
         names = [str(name) for (name,) in chroma.execute("SELECT name FROM collections")]
         segments = [str(number) for (number,) in chroma.execute("SELECT id FROM segments")]
     if any(not name.startswith("scrum-master-") for name in names):
-        logger.warning("memory.chroma_kept", file=str(file), reason="it holds collections of others")
+        logger.warning("memory.chroma_kept", file=str(file), reason="it holds other collections")
         return
     for segment in segments:
         shutil.rmtree(folder / segment, ignore_errors=True)

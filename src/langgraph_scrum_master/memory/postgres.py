@@ -1,4 +1,4 @@
-"""The record store in PostgreSQL with pgvector, for what outgrows one machine."""
+"""The record store in PostgreSQL with pgvector, for several machines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakref import finalize
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import storable
 from langgraph_scrum_master.errors import ConfigError, StoreError, how_to_get
-from langgraph_scrum_master.memory.database import Database, Entry, Kept, ShelfRow, Statements
+from langgraph_scrum_master.memory.database import Database, Entry, ShelfRow, Statements, StoredRow
 from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
@@ -30,19 +30,19 @@ POSTGRES_SCHEMA = "scrum_master"
 """The PostgreSQL schema that holds all tables."""
 
 VERSION = 1
-"""Of the tables. A database of a newer version is refused."""
+"""The version of the tables. A database of a newer version is rejected."""
 
 UNINDEXED = 2_000
-"""Vectors of a kind in a shelf up to which each is compared; of more, an HNSW index finds the nearest."""
+"""Vectors of a kind in a shelf up to which a search scans all; above, an HNSW index is built."""
 
 HNSW_EF_SEARCH = 200
-"""How many vectors an HNSW search looks at (`hnsw.ef_search`)."""
+"""The setting `hnsw.ef_search`."""
 
 MOST_IDLE = 8
-"""Connections that are kept open."""
+"""Idle connections that stay open."""
 
 _LOCK = 7_305_841
-"""The number of the advisory lock under which tables and indexes are made."""
+"""The advisory lock for creating tables and indexes."""
 
 _TABLES = f"""
 CREATE EXTENSION IF NOT EXISTS vector;
@@ -86,8 +86,8 @@ INSERT INTO {POSTGRES_SCHEMA}.about VALUES ({VERSION});
 class PostgresMemory(DatabaseMemory):
     """A `MemoryStore` in PostgreSQL with pgvector, in a schema of its own, for any number of processes and machines.
 
-    `conninfo` is a `postgresql://` URL, or what `psycopg.connect` takes. The tables are made when it is first used.
-    `spaces`, `tuning` and `clock` are as in `ChromaMemory`.
+    `conninfo` is a `postgresql://` URL, or any connection string of `psycopg.connect`. The tables are created on first
+    use. The other options are those of `ChromaMemory`.
     """
 
     def __init__(
@@ -102,46 +102,46 @@ class PostgresMemory(DatabaseMemory):
         most_records: int | None = None,
     ) -> None:
         check_namespace(namespace)
-        store = RecordStore(_place(conninfo), lambda: PostgresDatabase(conninfo), most_records=most_records)
+        store = RecordStore(_location(conninfo), lambda: PostgresDatabase(conninfo), most_records=most_records)
         super().__init__(StoreBackend(store, namespace, embedder=embedder, recipe=Recipe.of(spaces, tuning, clock)))
 
 
 class PostgresStatements(Statements):
-    """The statements on one connection, which nobody else has meanwhile."""
+    """The SQL statements on one connection, which no other thread uses."""
 
     def __init__(self, connection: Connection[Any], database: PostgresDatabase) -> None:
         self._connection = connection
         self._database = database
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows that a statement gives."""
-        cursor = self._connection.execute(_translated(query), [storable(value) for value in values], binary=True)
+        """All rows of a statement."""
+        cursor = self._connection.execute(_with_percent_s(query), [storable(value) for value in values], binary=True)
         return cursor.fetchall() if cursor.description else []
 
     def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
-        """The statement for each of these."""
+        """Execute the statement for each row of values."""
         rows = [[storable(value) for value in row] for row in values]
         if rows:
             with self._connection.cursor() as cursor:
-                cursor.executemany(_translated(query), rows)
+                cursor.executemany(_with_percent_s(query), rows)
 
     def among(
         self, query: str, values: Sequence[Any], before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Any]:
-        """The rows of a statement in which `{}` stands for being one of these values."""
+        """The rows of a statement in which `{}` becomes `= ANY` of these values."""
         if not values:
             return []
         return self.execute(query.format("= ANY(?)"), (*before, [storable(value) for value in values], *after))
 
     def insert(self, shelf: int, entries: Sequence[Entry]) -> list[int]:
-        """Write the records, their postings and vectors."""
+        """Insert the records, their postings and vectors."""
         query = (
             "INSERT INTO records(shelf, kind, key, session, position, created, agent, own, alias, features, vector, "
             "meaning, context, text, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
         )
         rows = [[storable(value) for value in (shelf, *entry[:14])] for entry in entries]
         with self._connection.cursor() as cursor:
-            cursor.executemany(_translated(query), rows, returning=True)
+            cursor.executemany(_with_percent_s(query), rows, returning=True)
             ids = [int(result.fetchone()[0]) for result in cursor.results()]  # type: ignore[index]
         numbered = list(zip(ids, entries, strict=True))
         self._add_postings(
@@ -152,14 +152,16 @@ class PostgresStatements(Statements):
         self._add_vectors(shelf, [(i, entry.kind, entry.vector) for i, entry in numbered if entry.vector])
         return ids
 
-    def delete(self, shelf: int, gone: Sequence[Kept], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Remove the records, their postings and vectors."""
-        ids = [kept.id for kept in gone]
+    def delete(
+        self, shelf: int, removed: Sequence[StoredRow], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> None:
+        """Delete the records, their postings and vectors."""
+        ids = [row.id for row in removed]
         self.among("DELETE FROM records WHERE id {} AND shelf = ?", ids, after=(shelf,))
         words = [
-            (word, kept.id)
-            for kept, (terms, facets) in zip(gone, bodies, strict=True)
-            for word in _words(shelf, terms, facets, kept.kind)
+            (word, row.id)
+            for row, (terms, facets) in zip(removed, bodies, strict=True)
+            for word in _words(shelf, terms, facets, row.kind)
         ]
         self.execute(
             "DELETE FROM postings USING unnest(?::bigint[], ?::bigint[]) AS gone(word, record) "
@@ -170,19 +172,19 @@ class PostgresStatements(Statements):
         self.among("DELETE FROM model_vectors WHERE shelf = ? AND record {}", ids, before=(shelf,))
 
     def postings(self, shelf: int, terms: Sequence[int], kinds: Sequence[Kind] | None, limit: int) -> list[Array]:
-        """The ids of the newest records that have each term."""
+        """The postings of each term, newest first."""
         import numpy as np
 
         some = "" if kinds is None else "AND kind = ANY(?)"
         found = self.execute(
-            "SELECT place, record FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted(word, place), LATERAL ("
+            "SELECT i, record FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted(word, i), LATERAL ("
             f"SELECT record FROM postings WHERE word = wanted.word {some} ORDER BY record DESC LIMIT ?) AS newest",
             (_words(shelf, terms), *([list(kinds)] if kinds is not None else []), limit),
         )
-        by_place: dict[int, list[int]] = {}
-        for place, record in found:
-            by_place.setdefault(place, []).append(record)
-        return [np.array(by_place.get(place, []), dtype="int64") for place in range(1, len(terms) + 1)]
+        by_term: dict[int, list[int]] = {}
+        for i, record in found:
+            by_term.setdefault(i, []).append(record)
+        return [np.array(by_term.get(i, []), dtype="int64") for i in range(1, len(terms) + 1)]
 
     def with_facets(self, shelf: int, kind: Kind, facets: Sequence[int], limit: int) -> list[int]:
         """The ids of the newest records of a kind that have all of these facets."""
@@ -198,7 +200,7 @@ class PostgresStatements(Statements):
     def nearest(self, shelf: ShelfRow, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
         """The ids of the records whose vectors are nearest, with their cosines."""
         wanted = f"[{','.join(f'{number:.6g}' for number in vector.tolist())}]"
-        # The shelf and the kind as literals, for the index is of them alone.
+        # Shelf and kind are literals, so that the planner can use the partial index.
         column = f"embedding::halfvec({len(vector)})"
         order = column if self._database.has_index(self, shelf.id, kind) else "embedding"
         found = self.execute(
@@ -210,15 +212,15 @@ class PostgresStatements(Statements):
         # A zero vector has no cosine with anything.
         return [(record, cosine if cosine == cosine else 0.0) for record, cosine in found]
 
-    def index(self, shelf: int, kept: Sequence[Kept], facets: Sequence[Sequence[int]]) -> None:
-        """Make the postings and vectors of records that have none."""
+    def index(self, shelf: int, rows: Sequence[StoredRow], facets: Sequence[Sequence[int]]) -> None:
+        """Write the postings and vectors of records that have none."""
         from langgraph_scrum_master.rank.features import Features
 
         self._add_postings(
             (each.id, each.kind, _words(shelf, Features.unpack(each.features).terms.tolist(), own, each.kind))
-            for each, own in zip(kept, facets, strict=True)
+            for each, own in zip(rows, facets, strict=True)
         )
-        self._add_vectors(shelf, [(each.id, each.kind, each.vector) for each in kept if each.vector])
+        self._add_vectors(shelf, [(each.id, each.kind, each.vector) for each in rows if each.vector])
 
     def indexed(self, shelf: int) -> list[int]:
         """The ids of all records that have postings."""
@@ -226,17 +228,17 @@ class PostgresStatements(Statements):
         return [record for (record,) in self.execute(query, ([_kind_word(shelf, kind) for kind in SEARCHED],))]
 
     def posting_counts(self, shelf: int) -> dict[int, int]:
-        """How many records have a posting for each term."""
+        """The number of postings per term."""
         first = shelf << 34
         query = "SELECT word, count(*) FROM postings WHERE word >= ? AND word < ? GROUP BY word"
         return {word - first: count for word, count in self.execute(query, (first, first | 1 << 32))}
 
     def clear_derived(self) -> None:
-        """Remove the postings, the vectors and the statistics of all shelves."""
+        """Delete the postings, vectors and statistics of all shelves."""
         self.execute("TRUNCATE postings, vectors, statistics")
 
     def check_vectors(self, shelf: ShelfRow) -> list[str]:
-        """How the vectors differ from those of the records."""
+        """The differences between the vectors and the records."""
         query = (
             "SELECT count(*) FROM records FULL JOIN vectors ON vectors.record = records.id "
             "WHERE (records.shelf = ? OR vectors.shelf = ?) AND (records.id IS NULL OR vectors.record IS NULL) "
@@ -246,20 +248,20 @@ class PostgresStatements(Statements):
         return [f"{wrong} vectors differ from those of their records"] if wrong else []
 
     def pack(self, shelf: ShelfRow) -> None:
-        """Have an index made of vectors that are many, in the background."""
+        """Build an HNSW index in the background for kinds with many vectors."""
         for kind, count in self.kinds(shelf.id).items():
             if kind in SEARCHED and count > UNINDEXED:
-                self._database.want_index(shelf.id, kind, shelf.dimensions)
+                self._database.build_index(shelf.id, kind, shelf.dimensions)
 
-    def neighbours(self, shelf: int, places: Sequence[tuple[str, int]]) -> list[int]:
-        """The records at these positions of their sessions."""
-        # As arrays: a statement whose length changes would be planned anew each time.
+    def neighbours(self, shelf: int, positions: Sequence[tuple[str, int]]) -> list[int]:
+        """The ids of the records at these positions, given as session and position."""
+        # Arrays, so that the statement stays the same and its plan can be reused.
         query = (
-            "SELECT records.id FROM unnest(?::text[], ?::bigint[]) AS places(session, position) JOIN records "
-            "ON records.shelf = ? AND records.session != '' AND records.session = places.session "
-            "AND records.position = places.position"
+            "SELECT records.id FROM unnest(?::text[], ?::bigint[]) AS wanted(session, position) JOIN records "
+            "ON records.shelf = ? AND records.session != '' AND records.session = wanted.session "
+            "AND records.position = wanted.position"
         )
-        values = ([storable(session) for session, _ in places], [position for _, position in places], shelf)
+        values = ([storable(session) for session, _ in positions], [position for _, position in positions], shelf)
         return [number for (number,) in self.execute(query, values)]
 
     def _add_postings(self, rows: Iterable[tuple[int, Kind, Sequence[int]]]) -> None:
@@ -278,73 +280,73 @@ class PostgresStatements(Statements):
 
 
 class PostgresDatabase(Database):
-    """Connections to one database: each use has one of its own, and idle ones are kept."""
+    """A connection pool for one database."""
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = conninfo
         self._idle: list[Connection[Any]] = []
         self._inherited: list[Connection[Any]] = []
-        """Connections of the parent of a forked process."""
+        """Connections of the parent process, after a fork."""
         self._process = os.getpid()
         self._lock = threading.Lock()
-        # Whoever drops a memory need not close it.
+        # Closes the connections when the memory is garbage collected.
         finalize(self, _close_all, self._idle).atexit = False
         self._prepared = False
         self._indexes: set[tuple[int, str]] = set()
-        self._wanted: set[tuple[int, str]] = set()
+        self._building: set[tuple[int, str]] = set()
 
     @property
     def name(self) -> str:
-        """Where it is, without a password."""
-        return _place(self._conninfo)
+        """The location, without the password."""
+        return _location(self._conninfo)
 
     @contextmanager
     def reading(self) -> Iterator[PostgresStatements]:
-        """The statements, for reading what is committed."""
+        """Statements that read committed data."""
         with self._connection() as connection:
             yield PostgresStatements(connection, self)
 
     @contextmanager
     def writing(self, tenant: str, name: str, *, wait: bool = True) -> Iterator[tuple[PostgresStatements, ShelfRow]]:
-        """The statements in a transaction in which nobody else writes to the shelf."""
+        """A write transaction that locks the shelf."""
         with self._connection() as connection, connection.transaction():
             statements = PostgresStatements(connection, self)
             statements.execute(
                 "INSERT INTO shelves(tenant, name) VALUES (?, ?) ON CONFLICT (tenant, name) DO NOTHING", (tenant, name)
             )
-            # So that the ids of a shelf's records are committed in ascending order.
+            # The row lock makes the ids of a shelf's records commit in ascending order.
             lock = "FOR UPDATE" if wait else "FOR UPDATE NOWAIT"
             statements.execute(f"SELECT 1 FROM shelves WHERE tenant = ? AND name = ? {lock}", (tenant, name))
             shelf = statements.shelf(tenant, name)
             if shelf is None:
-                raise StoreError(f"{self.name} does not keep the shelf {name!r} of {tenant!r}")
+                raise StoreError(f"{self.name} did not store the shelf {name!r} of {tenant!r}")
             yield statements, shelf
 
     @contextmanager
     def snapshot(self) -> Iterator[PostgresStatements]:
-        """The statements on what is committed now, whatever others write meanwhile."""
+        """Statements on a snapshot (repeatable read)."""
         with self._connection() as connection, connection.transaction():
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield PostgresStatements(connection, self)
 
     @contextmanager
     def transaction(self) -> Iterator[PostgresStatements]:
-        """The statements in a transaction in which nobody else writes."""
+        """A write transaction that excludes all other writers."""
         with self._connection() as connection, connection.transaction():
             connection.execute("LOCK TABLE shelves IN EXCLUSIVE MODE")
             yield PostgresStatements(connection, self)
 
     def version(self) -> object:
-        """Always another value: the server is asked whether a shelf has changed."""
+        """Always a new value: each search asks the server whether the shelf has changed."""
         return object()
 
     def close(self) -> None:
-        """Close all connections that are idle."""
+        """Close all idle connections."""
         with self._lock:
             _close_all(self._idle)
 
     def has_index(self, statements: PostgresStatements, shelf: int, kind: str) -> bool:
-        """Whether there is an HNSW index of a kind in a shelf."""
+        """Whether a valid HNSW index exists for a kind of a shelf."""
         if (shelf, kind) not in self._indexes:
             found = statements.one(
                 "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid WHERE relname = ? AND indisvalid",
@@ -355,28 +357,28 @@ class PostgresDatabase(Database):
             self._indexes.add((shelf, kind))
         return True
 
-    def want_index(self, shelf: int, kind: str, dimensions: int) -> None:
-        """Make an HNSW index in the background, unless that is under way: until then each vector is compared."""
+    def build_index(self, shelf: int, kind: str, dimensions: int) -> None:
+        """Start building an HNSW index in the background, unless one is being built. Until then searches scan."""
         with self._lock:
-            if (shelf, kind) in self._wanted:
+            if (shelf, kind) in self._building:
                 return
-            self._wanted.add((shelf, kind))
+            self._building.add((shelf, kind))
         work = threading.Thread(
-            target=self._make_index, args=(shelf, kind, dimensions), name="scrum-master-index", daemon=True
+            target=self._build_index, args=(shelf, kind, dimensions), name="scrum-master-index", daemon=True
         )
         work.start()
 
-    def _make_index(self, shelf: int, kind: str, dimensions: int) -> None:
+    def _build_index(self, shelf: int, kind: str, dimensions: int) -> None:
         name = _index(shelf, kind)
         try:
             with self._connection() as connection:
-                taken = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, shelf % 2**31)).fetchone()
-                if not taken or not taken[0]:
+                locked = connection.execute("SELECT pg_try_advisory_lock(%s, %s)", (_LOCK, shelf % 2**31)).fetchone()
+                if not locked or not locked[0]:
                     return
                 try:
                     statements = PostgresStatements(connection, self)
                     if not self.has_index(statements, shelf, kind):
-                        # What an interrupted making has left is of no use.
+                        # An interrupted build leaves an invalid index.
                         connection.execute(f"DROP INDEX IF EXISTS {POSTGRES_SCHEMA}.{name}".encode())
                         connection.execute(
                             f"CREATE INDEX CONCURRENTLY {name} ON {POSTGRES_SCHEMA}.vectors "
@@ -385,29 +387,29 @@ class PostgresDatabase(Database):
                         )
                 finally:
                     connection.execute("SELECT pg_advisory_unlock(%s, %s)", (_LOCK, shelf % 2**31))
-        # Searches go on without it.
+        # Searches work without the index.
         except Exception as error:
             logger.warning("memory.index_failed", index=name, error=f"{type(error).__name__}: {error}")
         finally:
             with self._lock:
-                self._wanted.discard((shelf, kind))
+                self._building.discard((shelf, kind))
 
     @contextmanager
     def _connection(self) -> Iterator[Connection[Any]]:
-        connection = self._taken()
+        connection = self._acquire()
         try:
             yield connection
         finally:
             with self._lock:
                 usable = not connection.closed and not connection.broken and self._process == os.getpid()
-                kept = usable and len(self._idle) < MOST_IDLE
-                if kept:
+                pooled = usable and len(self._idle) < MOST_IDLE
+                if pooled:
                     self._idle.append(connection)
-            if not kept:
+            if not pooled:
                 with suppress(Exception):
                     connection.close()
 
-    def _taken(self) -> Connection[Any]:
+    def _acquire(self) -> Connection[Any]:
         with self._lock:
             # A forked process must not use its parent's connections.
             if self._process != os.getpid():
@@ -417,7 +419,7 @@ class PostgresDatabase(Database):
             connection = self._idle.pop() if self._idle else None
         if connection is not None and not connection.closed and not connection.broken:
             return connection
-        connection = _connected(self._conninfo)
+        connection = _connect(self._conninfo)
         with self._lock:
             if not self._prepared:
                 _prepare(connection, self.name)
@@ -433,7 +435,7 @@ def _close_all(connections: list[Connection[Any]]) -> None:
             connections.pop().close()
 
 
-def _connected(conninfo: str) -> Connection[Any]:
+def _connect(conninfo: str) -> Connection[Any]:
     try:
         import psycopg
     except ModuleNotFoundError as error:
@@ -441,34 +443,34 @@ def _connected(conninfo: str) -> Connection[Any]:
     return psycopg.connect(conninfo, autocommit=True)
 
 
-def _prepare(connection: Connection[Any], place: str) -> None:
-    """Make the tables if they are not there; several processes may do so at once."""
+def _prepare(connection: Connection[Any], location: str) -> None:
+    """Create the tables if they do not exist; safe to run in several processes at once."""
     connection.execute("SELECT pg_advisory_lock(%s, 0)", (_LOCK,))
     try:
-        there = connection.execute("SELECT to_regclass(%s)", (f"{POSTGRES_SCHEMA}.about",)).fetchone()
-        if there is None or there[0] is None:
+        table = connection.execute("SELECT to_regclass(%s)", (f"{POSTGRES_SCHEMA}.about",)).fetchone()
+        if table is None or table[0] is None:
             with connection.transaction():
                 connection.execute(_TABLES.encode())
         found = connection.execute(f"SELECT version FROM {POSTGRES_SCHEMA}.about".encode()).fetchone()
         if found is None or found[0] > VERSION:
             raise StoreError(
-                f"the memory {place!r} was written by a newer version of this package (tables {found and found[0]}, "
+                f"the memory {location!r} was written by a newer version of this package (tables {found and found[0]}, "
                 f"this one knows {VERSION}): upgrade langgraph-scrum-master to open it"
             )
     finally:
         connection.execute("SELECT pg_advisory_unlock(%s, 0)", (_LOCK,))
 
 
-def _place(conninfo: str) -> str:
-    """Where a database is, without what must not be told."""
+def _location(conninfo: str) -> str:
+    """The database name and host of a connection string, without credentials."""
     try:
         from psycopg.conninfo import conninfo_to_dict
 
-        told = conninfo_to_dict(conninfo)
-    # Whatever is wrong with it is an error when it is used.
+        parts = conninfo_to_dict(conninfo)
+    # An invalid connection string raises when it is used.
     except Exception:
         return "PostgreSQL"
-    return f"PostgreSQL {told.get('dbname') or ''} at {told.get('host') or 'localhost'}".replace("  ", " ")
+    return f"PostgreSQL {parts.get('dbname') or ''} at {parts.get('host') or 'localhost'}".replace("  ", " ")
 
 
 def _index(shelf: int, kind: str) -> str:
@@ -476,7 +478,7 @@ def _index(shelf: int, kind: str) -> str:
 
 
 def _words(shelf: int, terms: Sequence[int], facets: Sequence[int] = (), kind: Kind | None = None) -> list[int]:
-    """Terms, facets and the kind of a record as numbers that no other shelf has."""
+    """Terms, facets and the kind of a record, as numbers that are unique to the shelf."""
     words = [shelf << 34 | term for term in terms] + [shelf << 34 | 1 << 32 | facet for facet in facets]
     return words if kind is None else [*dict.fromkeys(words), _kind_word(shelf, kind)]
 
@@ -485,5 +487,5 @@ def _kind_word(shelf: int, kind: Kind) -> int:
     return shelf << 34 | 2 << 32 | SEARCHED.index(kind) if kind in SEARCHED else shelf << 34 | 3 << 32
 
 
-def _translated(query: str) -> Any:
+def _with_percent_s(query: str) -> Any:
     return query.replace("?", "%s")

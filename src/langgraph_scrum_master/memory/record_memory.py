@@ -1,4 +1,4 @@
-"""`RecordMemory`: the `MemoryStore` methods, and all else that a memory offers, over a backend."""
+"""`RecordMemory`: the full memory interface over a backend."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from langgraph_scrum_master.memory.records import (
     PatternResult,
     Ranked,
     Record,
-    decoded,
+    decode,
     distinct_records,
     memory_record,
     result_of,
@@ -38,29 +38,29 @@ from langgraph_scrum_master.rank.match import Match
 T = TypeVar("T")
 
 CANDIDATES = 100
-"""How many of the nearest of each kind are ranked."""
+"""Nearest records of each kind that are ranked."""
 
 _FEW = 20
-"""How many are ranked at least where many shelves are searched at once: the best ten of them are those of a hundred,
-but for one in two hundred."""
+"""Least number of records ranked in a search over many shelves. The best ten differ from those of a ranking of 100 in
+one case of 200."""
 
 _MATCHING = 500
-"""How many of the newest are compared where the metadata decide."""
+"""Newest records that are ranked in a search by metadata."""
 
 ATTEMPTS = 8
-"""How often a call is tried again after its cause was cured."""
+"""Retries of a call after the backend has repaired the cause of an error."""
 
 _BATCH = 1_000
-"""Records that are written in one step, after which progress is reported."""
+"""Records per write; progress is reported after each."""
 
 _Progress: TypeAlias = Callable[[int], None]
-"""Is called with how many records are stored so far."""
+"""Called with the number of records stored so far."""
 
 _joint_results: ContextVar[Mapping[tuple[RecordMemory, str, int], list[MemoryResult]]] = ContextVar("joint_results")
 
 
 class RecordMemory:
-    """A `MemoryStore` over a backend. Nothing blocks the event loop; what fails raises `StoreError`."""
+    """A `MemoryStore` over a backend. No call blocks the event loop; failures raise `StoreError`."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -77,21 +77,21 @@ class RecordMemory:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What it can do beside the methods of `MemoryStore`."""
+        """What it supports in addition to `MemoryStore`."""
         return self._backend.capabilities
 
     @property
     def namespace(self) -> str:
-        """Whose memory it is."""
+        """The tenant."""
         return self._backend.tenant
 
     def for_namespace(self, namespace: str) -> Self:
-        """The memory of another tenant in the same place."""
+        """The memory of another tenant in the same store."""
         check_namespace(namespace)
         return self._over(self._backend.elsewhere(namespace, ""))
 
     def beside(self, name: str) -> Self:
-        """A shelf of its own in the same place, such as that of a project's code."""
+        """A separate shelf in the same store, such as the one for a project's code."""
         own = self._backend.shelf
         return self._over(self._backend.elsewhere(self._backend.tenant, f"{own}/{name}" if own else name))
 
@@ -101,16 +101,16 @@ class RecordMemory:
         return other
 
     async def open(self) -> None:
-        """Load what the first search would load."""
+        """Load what the first search needs."""
         await self._call(self._backend.open)
 
     def close(self) -> None:
-        """Close files and connections, of all tenants in the same place; the next use opens them again."""
+        """Close files and connections of all tenants in the same store; the next use opens them again."""
         with self._store_errors():
             self._backend.close()
 
     async def put(self, records: Sequence[Record], progress: _Progress | None = None) -> None:
-        """Store the records, in batches; one with the same kind and key is replaced."""
+        """Store the records in batches; a record with the same kind and key is replaced."""
         stored = distinct_records(records)
         for start in range(0, len(stored), _BATCH):
             await self._call(self._backend.put, stored[start : start + _BATCH])
@@ -118,7 +118,7 @@ class RecordMemory:
                 progress(min(len(stored), start + _BATCH))
 
     async def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
-        """Remove the records of these kinds with these keys; those that are not there are passed over."""
+        """Delete the records of these kinds with these keys; missing keys are ignored."""
         if wanted := list(dict.fromkeys(map(well_formed, keys))):
             await self._call(self._backend.drop, kinds, wanted)
 
@@ -129,7 +129,7 @@ class RecordMemory:
     async def store_many(
         self, rows: Iterable[Memory | tuple[str, str, Mapping[str, Any]]], progress: _Progress | None = None
     ) -> None:
-        """Store many texts, each as a `Memory`, or as key, content and metadata, which may hold a memory's fields."""
+        """Store many texts, each as a `Memory`, or as key, content and metadata with the fields of one."""
         records = [
             memory_record(row.key, row.content, row.fields()) if isinstance(row, Memory) else memory_record(*row)
             for row in rows
@@ -137,68 +137,68 @@ class RecordMemory:
         await self.put(records, progress)
 
     async def forget(self, *keys: str) -> None:
-        """Remove memories, decisions, patterns and summaries by their keys, for good."""
+        """Delete memories, decisions, patterns and summaries by key. This cannot be undone."""
         await self.drop(SEARCHED, keys)
 
     async def store_decision(self, decision: Decision) -> str:
-        """Store a decision; gives its id."""
+        """Store a decision and return its id."""
         await self.put([Record(kind="decision", key=decision.id, text=decision.text, data=decision.to_dict())])
         return decision.id
 
     async def store_pattern(self, pattern: CodePattern) -> str:
-        """Store a pattern; gives its id."""
+        """Store a pattern and return its id."""
         await self.put([Record(kind="pattern", key=pattern.id, text=pattern.text, data=pattern.to_dict())])
         return pattern.id
 
     async def store_relationship(self, source: str, target: str, relation: str) -> None:
-        """Store that two things are related, by their keys or by the names they have in texts."""
+        """Store a relationship between two things, by their keys or by their names in texts."""
         source, target, relation = str(source), str(target), str(relation)
         data = {"source": source, "target": target, "relation": relation}
         key = f"relationship:{digest(source, relation, target)}"
         await self.put([Record(kind="relationship", key=key, text=f"{source} {relation} {target}", data=data)])
 
     async def search_similar(self, query: str, k: int = 5) -> list[MemoryResult]:
-        """The memories, decisions and patterns that serve the query best; no bar is applied."""
+        """The memories, decisions and patterns that match the query best. No threshold is applied."""
         return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, CANDIDATES, k)]
 
     async def search_answers(
         self, need: str, around: Sequence[tuple[str, float]] = (), k: int = 5
     ) -> list[MemoryResult]:
-        """The memories, decisions and patterns that most likely answer a need; no bar is applied.
+        """The memories, decisions and patterns that most likely answer a need. No threshold is applied.
 
-        `around` is what was said around it, each with how much that counts: 1 as much as the need itself.
+        `around` holds the messages around the need, each with its weight relative to the need.
         """
         if not need.strip():
             return []
-        said = [(well_formed(text), weight) for text, weight in around if text.strip() and weight > 0]
-        found = await self._call(self._backend.answering, SEARCHED, well_formed(need), said, CANDIDATES, max(0, k))
+        context = [(well_formed(text), weight) for text, weight in around if text.strip() and weight > 0]
+        found = await self._call(self._backend.answering, SEARCHED, well_formed(need), context, CANDIDATES, max(0, k))
         return [result_of(*ranked) for ranked in found]
 
     async def search_by_words(self, query: str, k: int = 5) -> list[MemoryResult]:
-        """The same as `search_similar` for a query that cannot be embedded: by its words alone."""
+        """As `search_similar`, for a query that cannot be embedded: by its words alone."""
         if not query.strip():
             return []
         wanted = (SEARCHED, well_formed(query), CANDIDATES, max(0, k))
         return [result_of(*ranked) for ranked in await self._call(self._backend.ranked_by_words, *wanted)]
 
     async def search_quickly(self, query: str, k: int = 5) -> list[MemoryResult]:
-        """The same where many shelves are searched at once: few more are ranked than are wanted."""
-        known = _joint_results.get({}).get((self, query, k))
-        if known is not None:
-            return list(known)
+        """As `search_similar`, for a search over many shelves: fewer candidates are ranked."""
+        cached = _joint_results.get({}).get((self, query, k))
+        if cached is not None:
+            return list(cached)
         return [result_of(*ranked) for ranked in await self._ranked(SEARCHED, query, max(k, _FEW), k)]
 
     @asynccontextmanager
     async def joint_search(self, query: str, names: Sequence[str], k: int, patience: float) -> AsyncIterator[None]:
-        """Search shelves all at once; as long as this is open, `search_quickly` has their answers.
+        """Search several shelves at once, as one corpus. Inside the block, `search_quickly` returns their results.
 
-        They are weighed as one corpus. Where they cannot be searched so, each answers for itself; raises
-        `TimeoutError` if that takes too long.
+        If the backend cannot do that, each shelf is searched separately. Raises `TimeoutError` after `patience`
+        seconds.
         """
         shelves = [self.beside(name) if name else self for name in names]
-        known: dict[tuple[RecordMemory, str, int], list[MemoryResult]] = {}
+        results: dict[tuple[RecordMemory, str, int], list[MemoryResult]] = {}
         with suppress(ScrumMasterError):
-            asked = self._call(
+            search = self._call(
                 self._backend.ranked_shelves,
                 [shelf._backend.shelf for shelf in shelves],
                 SEARCHED,
@@ -206,16 +206,16 @@ class RecordMemory:
                 max(k, _FEW),
                 max(0, k),
             )
-            for shelf, found in zip(shelves, await asyncio.wait_for(asked, patience) or (), strict=False):
-                known[shelf, query, k] = [result_of(*ranked) for ranked in found]
-        token = _joint_results.set(known)
+            for shelf, found in zip(shelves, await asyncio.wait_for(search, patience) or (), strict=False):
+                results[shelf, query, k] = [result_of(*ranked) for ranked in found]
+        token = _joint_results.set(results)
         try:
             yield
         finally:
             _joint_results.reset(token)
 
     async def search_where(self, query: str, wanted: Mapping[str, str], k: int = 5) -> list[MemoryResult]:
-        """The memories that serve the query best, of those whose metadata have all of these values."""
+        """The memories with all of these metadata values that match the query best."""
         found = await self._call(self._backend.matching, well_formed(query), wanted, _MATCHING)
         best = sorted(found, key=lambda each: (-each.match.score, each.record.key))[: max(0, k)]
         return [result_of(*ranked) for ranked in best]
@@ -234,11 +234,11 @@ class RecordMemory:
         return await self._call(self._backend.every, kind)
 
     async def embedded(self, texts: Sequence[str]) -> list[list[float]]:
-        """A unit vector for each text, as the memory's embedder makes it of the text alone."""
+        """A unit vector for each text, from the memory's embedder."""
         return await self._call(self._backend.embedded, texts)
 
     async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
-        """The notes in a book of this memory, which no search finds; those with these keys, if given."""
+        """The notes in a book of this memory, optionally those with these keys. Searches do not find notes."""
         return await self._call(self._backend.notes, book, keys)
 
     async def save_notes(self, book: str, notes: Mapping[str, Any]) -> None:
@@ -246,16 +246,16 @@ class RecordMemory:
         await self._call(self._backend.save_notes, book, notes)
 
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> list[MemoryResult]:
-        """The newest memories of the session, or made since then, newest first, each with how like the query it is."""
+        """The newest memories of the session, or created since then, newest first, scored against the query."""
         if not query.strip():
             return []
         wanted = (well_formed(query), well_formed(session_id), max(0.0, instant(since)), max(0, k))
         return [result_of(*ranked) for ranked in await self._call(self._backend.recent, *wanted)]
 
     async def end_session(self, session_id: str, summary: str, at: str | None = None) -> None:
-        """Store what a session came to, for the next one.
+        """Store the summary of a session, for the next one.
 
-        Ending it again replaces the summary, an empty one removes it.
+        Ending it again replaces the summary; an empty summary deletes it.
         """
         data = {"session": session_id, "created_at": at or utc_now()}
         key = f"session:{session_id}"
@@ -272,7 +272,7 @@ class RecordMemory:
     async def search_decisions(
         self, query: str, filters: DecisionFilter | None = None, k: int = 5
     ) -> list[DecisionResult]:
-        """The decisions that pass the filter and fit the query best."""
+        """The decisions that pass the filter and match the query best."""
         if filters is None or not query.strip():
             ranked = await self._ranked(("decision",), query, CANDIDATES, None)
         else:
@@ -280,21 +280,21 @@ class RecordMemory:
         found = [
             DecisionResult(decision=decision, similarity=match.score, **why(match))
             for record, match in ranked
-            if (decision := decoded(Decision, record)) and (filters is None or filters.accepts(decision))
+            if (decision := decode(Decision, record)) and (filters is None or filters.accepts(decision))
         ]
         return found[: max(0, k)]
 
     async def get_decisions_by_agent(self, agent_type: str, limit: int = 10) -> list[Decision]:
         """The agent's decisions, newest first."""
         records = await self._call(self._backend.decisions_by_agent, agent_type, max(0, limit))
-        decisions = [decoded(Decision, record) for record in records]
+        decisions = [decode(Decision, record) for record in records]
         own = [decision for decision in decisions if decision and decision.agent_type == agent_type]
         return sorted(own, key=lambda decision: (-instant(decision.timestamp), decision.id))[: max(0, limit)]
 
     async def search_patterns(
         self, query: str = "", pattern_type: str | None = None, k: int = 5
     ) -> list[PatternResult]:
-        """The patterns that fit the query best; with an empty query, any of the type."""
+        """The patterns that match the query best; with an empty query, all of the type."""
         if not query.strip():
             ranked = [Ranked(record, Match(1.0)) for record in await self._patterns(pattern_type)]
         elif pattern_type is None:
@@ -304,13 +304,13 @@ class RecordMemory:
         found = [
             PatternResult(pattern=pattern, similarity=match.score, **why(match))
             for record, match in ranked
-            if (pattern := decoded(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
+            if (pattern := decode(CodePattern, record)) and pattern_type in (None, pattern.pattern_type)
         ]
         return found[: max(0, k)]
 
     async def get_patterns_by_type(self, pattern_type: str) -> list[CodePattern]:
         """All patterns of the type."""
-        patterns = [decoded(CodePattern, record) for record in await self._patterns(pattern_type)]
+        patterns = [decode(CodePattern, record) for record in await self._patterns(pattern_type)]
         return [pattern for pattern in patterns if pattern and pattern.pattern_type == pattern_type]
 
     async def _patterns(self, pattern_type: str | None) -> list[Record]:
@@ -348,15 +348,13 @@ class RecordMemory:
             yield
         except ScrumMasterError:
             raise
-        # Databases fail in many types: all mean that the memory cannot be used now.
+        # Databases raise many types of error.
         except Exception as error:
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace; raises if it is none."""
-    if not namespace.strip() or any(ord(letter) < 32 for letter in namespace):
-        raise ConfigError(
-            f"namespace must be a non-empty text without control characters, got {namespace!r}: name a tenant"
-        )
+    """The namespace. Raises `ConfigError` if it is empty or has control characters."""
+    if not namespace.strip() or any(ord(char) < 32 for char in namespace):
+        raise ConfigError(f"namespace must be a non-empty text without control characters, got {namespace!r}")
     return namespace

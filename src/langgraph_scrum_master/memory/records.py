@@ -1,4 +1,4 @@
-"""What a memory holds and gives back, and the records it is stored as, whatever they are stored in."""
+"""The types that a memory stores and returns, and the records behind them."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from langgraph_scrum_master.text.references import canonical, own_reference, ref
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(Plain):
-    """A text worth keeping, and what is known of it."""
+    """A text to remember, with its metadata."""
 
     content: str
     key: str = ""
-    """Made from session and content if there is none, so that storing twice stores once."""
+    """By default a hash of session and content, so that storing a text twice stores it once."""
     agent: str = ""
     session: str = ""
-    """Texts of one session stand in the order in which they were stored."""
+    """Texts of a session are ordered by when they were stored."""
     created_at: str = ""
     references: tuple[str, ...] = ()
     """Names of stories, decisions, files, commits or other memories that it refers to."""
     importance: float = 0.5
     confidence: float = 1.0
     observations: int = 1
-    """How often it was seen."""
+    """How often it was observed."""
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
-    """All else."""
+    """Any other fields."""
 
     def __post_init__(self) -> None:
         for name in ("agent", "session", "created_at"):
@@ -50,46 +50,46 @@ class Memory(Plain):
 
     @classmethod
     def of(cls, key: str, content: str, metadata: Mapping[str, Any]) -> Memory:
-        """The memory that a text with such metadata is."""
+        """A memory from key, content and metadata."""
         names = ("agent", "session", "created_at", "references", "importance", "confidence", "observations")
         known = {name: metadata[name] for name in names if metadata.get(name) is not None}
         rest = {name: value for name, value in metadata.items() if name not in names}
         return cls(key=key, content=content, **known, metadata=rest)
 
     def fields(self) -> dict[str, Any]:
-        """All but key and content as one dict, without what is empty or as usual."""
-        told = {
+        """All fields but key and content in one dict, without defaults."""
+        changed = {
             each.name: value
             for each in fields(self)
             if each.name not in ("key", "content", "metadata") and (value := getattr(self, each.name)) != each.default
         }
-        return {**self.metadata, **{name: value for name, value in told.items() if value != ()}}
+        return {**self.metadata, **{name: value for name, value in changed.items() if value != ()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryResult(Plain):
-    """A memory found again. Scores run from 0 to 1, higher is better."""
+    """A search result. Scores run from 0 to 1, higher is better."""
 
     key: str
     content: str
     score: float
     metadata: dict[str, Any] = field(default_factory=dict, hash=False)
     strengths: dict[str, float] = field(default_factory=dict, hash=False)
-    """Why it was found: how like the query it is in each space that had something to say, E1 to E13."""
+    """The strength in each space that applies to the query, by code (E1 to E13)."""
     weighted_agreement: float = 0.0
-    """Those together, each by the weight of its space, up to 8.5."""
+    """The weighted sum of the strengths, at most 8.5 by default."""
 
     @property
     def memory(self) -> Memory:
-        """The same with its fields."""
-        # What kind of record it is stands there too, unless its own metadata says otherwise.
+        """The result as a `Memory`."""
+        # Results have the kind of record in their metadata, unless the metadata had a field `kind` already.
         own = {name: value for name, value in self.metadata.items() if (name, value) != ("kind", "memory")}
         return Memory.of(self.key, self.content, own)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision(Plain):
-    """A choice that an agent made, and why."""
+    """A decision of an agent, with its rationale."""
 
     agent_type: str
     context: str
@@ -100,7 +100,7 @@ class Decision(Plain):
     artifact_ids: tuple[str, ...] = ()
     timestamp: str = field(default_factory=utc_now)
     id: str = ""
-    """Made from agent, context and rationale if there is none, so that storing twice stores once."""
+    """By default a hash of agent, context and rationale, so that storing a decision twice stores it once."""
 
     def __post_init__(self) -> None:
         freeze(self, "artifact_ids")
@@ -116,7 +116,7 @@ class Decision(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFilter:
-    """Which decisions count; what is None does not matter."""
+    """Conditions on decisions; None matches all."""
 
     agent_type: str | None = None
     time_range_start: str | None = None
@@ -125,7 +125,7 @@ class DecisionFilter:
     decision_type: str | None = None
 
     def accepts(self, decision: Decision) -> bool:
-        """Whether the decision passes every condition given; times compare as instants, the end included."""
+        """Whether the decision meets every condition. The time range includes its end."""
         equal = all(
             wanted is None or wanted == actual
             for wanted, actual in (
@@ -141,18 +141,18 @@ class DecisionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """A decision found again."""
+    """A search result for decisions."""
 
     decision: Decision
     similarity: float
     strengths: dict[str, float] = field(default_factory=dict, hash=False)
-    """Why it was found, as of a `MemoryResult`."""
+    """As in `MemoryResult`."""
     weighted_agreement: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodePattern(Plain):
-    """A habit of the code base."""
+    """A convention of the code base."""
 
     pattern_type: str
     name: str
@@ -168,7 +168,7 @@ class CodePattern(Plain):
 
     @property
     def id(self) -> str:
-        """One pattern per type and name: storing it again updates it."""
+        """Derived from type and name: storing a pattern again updates it."""
         return f"pattern:{digest(self.pattern_type, self.name)}"
 
     @property
@@ -180,27 +180,27 @@ class CodePattern(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PatternResult:
-    """A pattern found again."""
+    """A search result for patterns."""
 
     pattern: CodePattern
     similarity: float
     strengths: dict[str, float] = field(default_factory=dict, hash=False)
-    """Why it was found, as of a `MemoryResult`."""
+    """As in `MemoryResult`."""
     weighted_agreement: float = 0.0
 
 
-Stored = TypeVar("Stored", Decision, CodePattern)
+RecordType = TypeVar("RecordType", Decision, CodePattern)
 
 Kind: TypeAlias = Literal["memory", "decision", "pattern", "session", "relationship"]
-"""What a record is; a session's is the summary it ended with."""
+"""The kind of a record; `session` is the summary of a session."""
 
 SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern", "session")
-"""What `search_similar` looks through."""
+"""The kinds that `search_similar` searches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One thing remembered; `data` holds JSON shapes."""
+    """One stored text; `data` holds JSON values."""
 
     kind: Kind
     key: str
@@ -209,14 +209,14 @@ class Record:
 
 
 class Ranked(NamedTuple):
-    """A record, and how well it serves a query."""
+    """A record and its match with a query."""
 
     record: Record
     match: Match
 
 
 def embedded(texts: Sequence[str], embedder: Embedder) -> list[list[float]]:
-    """A unit vector for each text, as the embedder makes it."""
+    """A unit vector for each text, from the embedder alone."""
     from langgraph_scrum_master.rank.query import unit_vectors
 
     vectors: list[list[float]] = unit_vectors(texts, embedder).tolist() if texts else []
@@ -224,30 +224,30 @@ def embedded(texts: Sequence[str], embedder: Embedder) -> list[list[float]]:
 
 
 def session_of(record: Record) -> str:
-    """The session that a record says it belongs to; nothing if it does not say."""
+    """The session of a record; empty if it has none."""
     session = record.data.get("session")
     return "" if session is None else well_formed(str(session))
 
 
 def agent_of(record: Record) -> str:
-    """The agent that a record says it is from; nothing if it does not say."""
+    """The agent of a record; empty if it has none."""
     agent = record.data.get("agent_type") or record.data.get("agent")
     return well_formed(agent) if isinstance(agent, str) else ""
 
 
 def created_of(record: Record) -> float:
-    """When a record says it was made, in seconds since the epoch; 0 if it does not say."""
+    """The creation time of a record in seconds since the epoch; 0 if it has none."""
     at = instant(str(record.data.get("created_at") or record.data.get("timestamp") or ""))
     return at if at > 0 else 0.0
 
 
 def names_of(record: Record) -> tuple[str, str]:
-    """What others refer to the record by: the name in its heading, and its key."""
+    """The names by which others cite a record: the one in its heading, and its key."""
     return own_reference(record.text), canonical(record.key)
 
 
-def linked(record: Record) -> list[str]:
-    """What else a record says it refers to: the records that it lists, by the names they have in texts."""
+def references_of(record: Record) -> list[str]:
+    """The records that a record lists in its metadata, by their names in texts."""
     listed = [str(name) for field in ("references", "artifact_ids") for name in items_of(record.data.get(field))]
     return [reference for name in listed for reference in (canonical(name), *references(name))]
 
@@ -258,18 +258,18 @@ def memory_record(key: str, content: str, metadata: Mapping[str, Any]) -> Record
 
 
 def as_stored(record: Record) -> Record:
-    """The record without characters that no database takes."""
+    """The record without characters that databases reject."""
     key, text = well_formed(record.key), well_formed(record.text)
     return record if (key, text) == (record.key, record.text) else replace(record, key=key, text=text)
 
 
 def distinct_records(records: Iterable[Record]) -> list[Record]:
-    """The records as they are stored, the last of those with the same kind and key."""
+    """The records in storable form; of several with the same kind and key, the last."""
     return list({(record.kind, record.key): record for record in map(as_stored, records)}.values())
 
 
-def decoded(kind: type[Stored], record: Record) -> Stored | None:
-    """What the record holds; nothing, with a warning, if that is not what it should be."""
+def decode(kind: type[RecordType], record: Record) -> RecordType | None:
+    """The decision or pattern in a record. Logs a warning and returns None if it is invalid."""
     try:
         return from_plain(kind, record.data)
     except DecodeError:
@@ -278,7 +278,7 @@ def decoded(kind: type[Stored], record: Record) -> Stored | None:
 
 
 def result_of(record: Record, match: Match) -> MemoryResult:
-    """The record as a search gives it."""
+    """The record as a search result."""
     return MemoryResult(
         key=record.key,
         content=record.text,
@@ -289,5 +289,5 @@ def result_of(record: Record, match: Match) -> MemoryResult:
 
 
 def why(match: Match) -> dict[str, Any]:
-    """The fields of a result that tell why it was found."""
+    """The fields of a result that explain its score."""
     return {"strengths": dict(match.strengths), "weighted_agreement": match.agreement}

@@ -1,4 +1,4 @@
-"""A query against shelves: candidates by vectors and by words, ranked in all spaces."""
+"""Search over shelves: candidates by vectors and by words, ranked in all spaces."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def search(
     k: int | None,
     recipe: Recipe = DEFAULT_RECIPE,
 ) -> list[list[Ranked]]:
-    """The `k` records of these kinds in each shelf that serve the query best, best first; all candidates if it is None.
+    """The `k` best records of these kinds in each shelf, best first; all candidates if `k` is None.
 
-    The shelves count as one corpus. Without an embedder, words alone count.
+    The shelves are one corpus. Without an embedder, only words count.
     """
     filled = [shelf.statistics for shelf in shelves if any(map(shelf.count, kinds))]
     if not filled:
         return [[] for _ in shelves]
-    asked = _query(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, recipe)
-    found = [_candidates(shelf, asked, kinds, limit) for shelf in shelves]
+    rank_query = _query(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, recipe)
+    found = [_candidates(shelf, rank_query, kinds, limit) for shelf in shelves]
     if not any(found):
         return [[] for _ in shelves]
-    agreed, candidates = _agreed(list(zip(shelves, found, strict=True)), asked, recipe)
+    agreed, candidates = _agreement(list(zip(shelves, found, strict=True)), rank_query, recipe)
     total = apply_fair_share(
         with_support(agreed.total, agreed.maximum, candidates, recipe.tuning), candidates, recipe.tuning
     )
@@ -69,32 +69,32 @@ def search_answers(
     k: int,
     recipe: Recipe = DEFAULT_RECIPE,
 ) -> list[Ranked]:
-    """The `k` records of these kinds that most likely answer a need, in the light of what was said around it."""
+    """The `k` records of these kinds that most likely answer a need, given the messages around it."""
     if not any(map(shelf.count, kinds)):
         return []
-    needed = NeedQuery(need, around, shelf.statistics, embedder, recipe.models, now=recipe.now, tuning=recipe.tuning)
-    found = may_answer(shelf, needed, kinds, limit)
+    need_query = NeedQuery(
+        need, around, shelf.statistics, embedder, recipe.models, now=recipe.now, tuning=recipe.tuning
+    )
+    found = may_answer(shelf, need_query, kinds, limit)
     if not found:
         return []
-    matches = answers(needed, _side_by_side([(shelf, found)], recipe), spaces_for(recipe))
+    matches = answers(need_query, _as_candidates([(shelf, found)], recipe), spaces_for(recipe))
     best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -found[i].id))[:k]
     return _ranked(shelf, [found[i] for i in best], [matches[i] for i in best])
 
 
-def may_answer(shelf: Shelf, needed: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
-    """The records that are nearest to a need by itself, or with what was said around it."""
-    return list(
-        {row.id: row for asked in needed.queries for row in _first_sight(shelf, asked, kinds, limit)[0]}.values()
-    )
+def may_answer(shelf: Shelf, need: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
+    """The candidates for an answer: the records nearest to the need alone, or together with the messages around it."""
+    return list({row.id: row for query in need.queries for row in _nearest(shelf, query, kinds, limit)[0]}.values())
 
 
 def compare(
     shelf: Shelf, embedder: Embedder, query: str, rows: Sequence[Row], recipe: Recipe = DEFAULT_RECIPE
 ) -> list[Ranked]:
-    """These records in their order, each with how like the query it is by itself."""
+    """These records in their order, each scored on its own, without support."""
     if not rows:
         return []
-    agreed, _ = _agreed([(shelf, rows)], _query(query, shelf.statistics, embedder, recipe), recipe)
+    agreed, _ = _agreement([(shelf, rows)], _query(query, shelf.statistics, embedder, recipe), recipe)
     return _ranked(shelf, rows, agreed.matches(agreed.total, range(len(rows))))
 
 
@@ -102,52 +102,50 @@ def _query(text: str, corpus: Corpus, embedder: Embedder | None, recipe: Recipe)
     return RankQuery(text, corpus, embedder, now=recipe.now, models=recipe.models, tuning=recipe.tuning)
 
 
-def _candidates(shelf: Shelf, asked: RankQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
-    """The nearest by vectors and by words, and what stands around the best of them."""
-    rows, seen = _first_sight(shelf, asked, kinds, limit)
-    further = _around(shelf, sorted(rows, key=lambda row: -seen[row.id]), asked.tuning)
-    return rows + shelf.rows(sorted(further - seen.keys()), list(kinds))
+def _candidates(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
+    """The nearest by vectors and by words, with the session neighbours and citations of the best of them."""
+    rows, nearness = _nearest(shelf, query, kinds, limit)
+    further = _around(shelf, sorted(rows, key=lambda row: -nearness[row.id]), query.tuning)
+    return rows + shelf.rows(sorted(further - nearness.keys()), list(kinds))
 
 
-def _first_sight(
-    shelf: Shelf, asked: RankQuery, kinds: Sequence[Kind], limit: int
-) -> tuple[list[Row], dict[int, float]]:
-    """The nearest by vectors and by words, and how near each is."""
+def _nearest(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
+    """The nearest records by vectors and by words, and the nearness of each."""
     present = {kind: count for kind in kinds if (count := shelf.count(kind))}
     if not present:
         return [], {}
-    seen = shelf.lexical(list(present), asked.features.terms, asked.term_weights, limit)
-    if asked.embedded:
-        shelf.check_dimensions(asked.vector)
-    for kind, count in present.items() if asked.embedded else ():
-        for number, cosine in shelf.nearest(kind, asked.vector, min(limit, count)):
-            seen[number] = seen.get(number, 0.0) + cosine
-    return shelf.rows(sorted(seen), list(present)), seen
+    nearness = shelf.lexical(list(present), query.features.terms, query.term_weights, limit)
+    if query.embedded:
+        shelf.check_dimensions(query.vector)
+    for kind, count in present.items() if query.embedded else ():
+        for number, cosine in shelf.nearest(kind, query.vector, min(limit, count)):
+            nearness[number] = nearness.get(number, 0.0) + cosine
+    return shelf.rows(sorted(nearness), list(present)), nearness
 
 
-def _agreed(
-    found: Sequence[tuple[Shelf, Sequence[Row]]], asked: RankQuery, recipe: Recipe
+def _agreement(
+    found: Sequence[tuple[Shelf, Sequence[Row]]], query: RankQuery, recipe: Recipe
 ) -> tuple[Agreement, Candidates]:
-    """How the records of several shelves agree with a query, compared all at once."""
+    """The agreement of the records of several shelves with a query."""
     filled = [(shelf, rows) for shelf, rows in found if rows]
-    candidates = _side_by_side(filled, recipe)
-    return agreement(asked, candidates, spaces_for(recipe), [len(rows) for _, rows in filled]), candidates
+    candidates = _as_candidates(filled, recipe)
+    return agreement(query, candidates, spaces_for(recipe), [len(rows) for _, rows in filled]), candidates
 
 
-def _side_by_side(filled: Sequence[tuple[Shelf, Sequence[Row]]], recipe: Recipe) -> Candidates:
-    """The records of several shelves as candidates."""
+def _as_candidates(filled: Sequence[tuple[Shelf, Sequence[Row]]], recipe: Recipe) -> Candidates:
+    """The records of several shelves as one set of candidates."""
     by_model = {
         space: np.concatenate([shelf.model_vectors([row.id for row in rows], space, model) for shelf, rows in filled])
         for space, model in recipe.models.items()
     }
     every = [row.candidate for _, rows in filled for row in rows]
-    places = [place for place, (_, rows) in enumerate(filled) for _ in rows]
-    return Candidates(every, by_model, places, lambda: [text for each in filled for text in _texts(*each)])
+    shelves = [i for i, (_, rows) in enumerate(filled) for _ in rows]
+    return Candidates(every, by_model, shelves, lambda: [text for each in filled for text in _texts(*each)])
 
 
 def _texts(shelf: Shelf, rows: Sequence[Row]) -> list[str]:
     records = shelf.records([row.id for row in rows])
-    # Another process may have removed one meanwhile.
+    # Another process may have deleted a record in the meantime.
     return [records[row.id].text if row.id in records else "" for row in rows]
 
 
@@ -157,9 +155,9 @@ def _ranked(shelf: Shelf, rows: Sequence[Row], matches: Sequence[Match]) -> list
 
 
 def _around(shelf: Shelf, best: Sequence[Row], tuning: RankTuning) -> set[int]:
-    """The records beside these in their sessions, and those that they refer to."""
-    places = [row.candidate for row in best[: tuning.supporters] if row.candidate.session]
+    """The session neighbours of these records, and the records that they cite."""
+    in_session = [row.candidate for row in best[: tuning.supporters] if row.candidate.session]
     offsets = [sign * off for off, _ in tuning.neighbours for sign in (-1, 1)]
-    beside = {(each.session, each.position + offset) for each in places for offset in offsets}
+    neighbours = {(each.session, each.position + offset) for each in in_session for offset in offsets}
     cited = Candidates([row.candidate for row in best[: tuning.citing]]).references.flat if best else ()
-    return shelf.around(sorted(beside), sorted({int(name) for name in cited}))
+    return shelf.around(sorted(neighbours), sorted({int(name) for name in cited}))

@@ -1,4 +1,4 @@
-"""The record store in SQLite: one file in a folder, or a database in memory."""
+"""The record store in SQLite: one file in a folder, or an in-memory database."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from langgraph_scrum_master.memory.database import (
     Database,
     DerivedError,
     Entry,
-    Kept,
     ShelfRow,
     Statements,
+    StoredRow,
     batches_of_values,
 )
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
@@ -31,19 +31,19 @@ from langgraph_scrum_master.memory.vectors import VECTORS, VectorCache
 from langgraph_scrum_master.rank.features import Array, Features
 
 _VERSION = 1
-"""Of the schema. A file of a newer version is refused."""
+"""The version of the schema. A file of a newer version is rejected."""
 
 BUSY = 60.0
-"""Seconds for which another process may write before a write here fails."""
+"""Busy timeout: seconds to wait for another writer."""
 
 FORK_PATIENCE = 5.0
-"""Seconds for which a fork waits for another thread's statement or transaction to end."""
+"""Seconds that a fork waits for running statements and transactions of other threads."""
 
 _PAGE = 1_024
-"""Bytes of a page: smaller ones make a write smaller, larger ones a search faster."""
+"""Page size in bytes: smaller pages make writes smaller, larger ones make searches faster."""
 
 _Durability: TypeAlias = Literal["full", "normal"]
-"""Whether a write is on the disk when it is acknowledged, or only safe from a crash of the process."""
+"""full: a write is on disk when it returns. normal: a power failure may lose the last writes, a crash does not."""
 
 _POSTINGS = "CREATE VIRTUAL TABLE postings USING fts5(body, content='', detail=none, columnsize=0, tokenize='ascii')"
 _POSTINGS_PARTS = (
@@ -55,7 +55,7 @@ _POSTINGS_PARTS = (
     "INSERT INTO postings_data(id, block) VALUES (1, x''), (10, x'00000000000000')",
     "INSERT OR REPLACE INTO postings_config(k, v) VALUES ('version', 4)",
 )
-"""What FTS5 makes for an empty full-text index: its tables, with no averages and a structure of no segments."""
+"""The shadow tables of an empty FTS5 index: no averages, and a structure without segments."""
 _SCHEMA = (
     """CREATE TABLE shelves(
     id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, name TEXT NOT NULL, embedder TEXT NOT NULL DEFAULT '',
@@ -91,13 +91,13 @@ _SCHEMA = (
 )
 
 _EVERY = 1_000_000_000
-"""As many as there are."""
+"""No limit."""
 
-_numbered = count(1)
+_serial = count(1)
 
 
 class SqliteStatements(Statements):
-    """The statements on one connection, which threads use one after the other."""
+    """The SQL statements on one connection, serialised by a lock."""
 
     def __init__(self, connection: sqlite3.Connection, lock: threading.RLock, vectors: VectorBlocks) -> None:
         self.connection = connection
@@ -106,16 +106,16 @@ class SqliteStatements(Statements):
 
     @property
     def vectors_of(self) -> VectorBlocks:
-        """What finds the nearest vectors."""
+        """The nearest-neighbour search."""
         return self._vectors
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
-        """All rows that a statement gives."""
+        """All rows of a statement."""
         with self.lock:
             return self.connection.execute(query, values).fetchall()
 
     def begin(self, wait: bool) -> None:
-        """Begin a transaction that writes."""
+        """Begin a write transaction."""
         if wait:
             self.execute("BEGIN IMMEDIATE")
             return
@@ -126,14 +126,14 @@ class SqliteStatements(Statements):
             self.execute(f"PRAGMA busy_timeout = {round(BUSY * 1000)}")
 
     def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
-        """The statement for each of these."""
+        """Execute the statement for each row of values."""
         with self.lock:
             self.connection.executemany(query, values)
 
     def among(
         self, query: str, values: Sequence[Any], before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Any]:
-        """The rows of a statement in which `{}` stands for being one of these values."""
+        """The rows of a statement in which `{}` becomes an `IN` condition for these values."""
         found: list[Any] = []
         with self.lock:
             for part in batches_of_values(values):
@@ -142,7 +142,7 @@ class SqliteStatements(Statements):
         return found
 
     def insert(self, shelf: int, entries: Sequence[Entry]) -> list[int]:
-        """Write the records and their postings."""
+        """Insert the records and their postings."""
         query = (
             "INSERT INTO records(shelf, kind, key, session, position, created, agent, own, alias, features, vector, "
             "meaning, context, text, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -154,29 +154,31 @@ class SqliteStatements(Statements):
                 for number, entry in zip(ids, entries, strict=True)
                 if entry.kind in SEARCHED
             ]
-            with _of_postings():
+            with _full_text_errors():
                 self.connection.executemany("INSERT INTO postings(rowid, body) VALUES (?, ?)", bodies)
         return ids
 
-    def delete(self, shelf: int, gone: Sequence[Kept], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Remove the records, their postings and vectors."""
-        ids = [kept.id for kept in gone]
-        said = [
-            (kept.id, _body(shelf, kept.kind, terms, facets))
-            for kept, (terms, facets) in zip(gone, bodies, strict=True)
-            if kept.kind in SEARCHED
+    def delete(
+        self, shelf: int, removed: Sequence[StoredRow], bodies: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> None:
+        """Delete the records, their postings and vectors."""
+        ids = [row.id for row in removed]
+        postings = [
+            (row.id, _body(shelf, row.kind, terms, facets))
+            for row, (terms, facets) in zip(removed, bodies, strict=True)
+            if row.kind in SEARCHED
         ]
-        with _of_postings():
-            self.executemany("INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", said)
+        with _full_text_errors():
+            self.executemany("INSERT INTO postings(postings, rowid, body) VALUES ('delete', ?, ?)", postings)
         self.among("DELETE FROM records WHERE id {} AND +shelf = ?", ids, after=(shelf,))
         self.among("DELETE FROM model_vectors WHERE shelf = ? AND record {}", ids, before=(shelf,))
-        for kind in {kept.kind for kept in gone}:
-            self._vectors.remove(self, shelf, kind, sorted(kept.id for kept in gone if kept.kind == kind))
+        for kind in {row.kind for row in removed}:
+            self._vectors.remove(self, shelf, kind, sorted(row.id for row in removed if row.kind == kind))
 
     def postings(self, shelf: int, terms: Sequence[int], kinds: Sequence[Kind] | None, limit: int) -> list[Array]:
-        """The ids of the newest records that have each term."""
-        some = "" if kinds is None else f" AND ({' OR '.join(f'{shelf}k{kind}' for kind in kinds)})"
-        return [self._matching(f"{shelf}t{term}{some}", limit) for term in terms]
+        """The postings of each term, newest first."""
+        only = "" if kinds is None else f" AND ({' OR '.join(f'{shelf}k{kind}' for kind in kinds)})"
+        return [self._matching(f"{shelf}t{term}{only}", limit) for term in terms]
 
     def with_facets(self, shelf: int, kind: Kind, facets: Sequence[int], limit: int) -> list[int]:
         """The ids of the newest records of a kind that have all of these facets."""
@@ -188,11 +190,11 @@ class SqliteStatements(Statements):
         found = self._vectors.nearest(self, shelf, kind, vector, limit)
         return list(zip(found.ids.tolist(), found.cosines.tolist(), strict=True))
 
-    def index(self, shelf: int, kept: Sequence[Kept], facets: Sequence[Sequence[int]]) -> None:
-        """Make the postings of records that have none."""
+    def index(self, shelf: int, rows: Sequence[StoredRow], facets: Sequence[Sequence[int]]) -> None:
+        """Write the postings of records that have none."""
         bodies = [
             (each.id, _body(shelf, each.kind, Features.unpack(each.features).terms.tolist(), own))
-            for each, own in zip(kept, facets, strict=True)
+            for each, own in zip(rows, facets, strict=True)
         ]
         self.executemany("INSERT INTO postings(rowid, body) VALUES (?, ?)", bodies)
 
@@ -201,8 +203,8 @@ class SqliteStatements(Statements):
         return sorted({int(number) for kind in SEARCHED for number in self._matching(f"{shelf}k{kind}", _EVERY)})
 
     def clear_derived(self) -> None:
-        """Remove the postings, the blocks and the statistics of all shelves."""
-        # One whose tables are damaged cannot even be dropped.
+        """Delete the postings, vector blocks and statistics of all shelves."""
+        # FTS5 cannot drop an index whose shadow tables are damaged, so reset them first.
         for statement in _POSTINGS_PARTS:
             self.execute(statement)
         self.execute("DROP TABLE postings")
@@ -211,19 +213,19 @@ class SqliteStatements(Statements):
         self.execute("DELETE FROM statistics")
 
     def integrity(self) -> list[str]:
-        """What SQLite finds wrong with the file, and with its full-text index."""
+        """The problems that SQLite finds in the file and in the full-text index."""
         found = [line for (line,) in self.execute("PRAGMA integrity_check") if line != "ok"]
         try:
             self.execute("INSERT INTO postings(postings) VALUES ('integrity-check')")
         except sqlite3.DatabaseError as error:
-            # It takes the write lock, which another process may have, and which a read-only file does not give.
+            # The check needs the write lock. Another writer or a read-only file is not damage.
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY):
-                found.append(f"the full-text index: {error}")
+                found.append(f"the full-text index is damaged: {error}")
         return found
 
     def posting_counts(self, shelf: int) -> dict[int, int]:
-        """How many records the full-text index has for each term."""
-        with _of_postings():
+        """The number of postings per term."""
+        with _full_text_errors():
             self.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, postings, row)")
             found = self.execute(
                 "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?", (f"{shelf}t", f"{shelf}u")
@@ -231,15 +233,15 @@ class SqliteStatements(Statements):
         return {int(term.removeprefix(f"{shelf}t")): count for term, count in found}
 
     def check_vectors(self, shelf: ShelfRow) -> list[str]:
-        """How the blocks differ from the records."""
+        """The differences between the vector blocks and the records."""
         return self._vectors.check(self, shelf)
 
     def pack(self, shelf: ShelfRow) -> None:
-        """Pack vectors into blocks, where there are enough that are in none."""
+        """Write new vectors into blocks, if there are enough for a full one."""
         self._vectors.save(self, shelf)
 
     def _matching(self, wanted: str, limit: int) -> Array:
-        with _of_postings():
+        with _full_text_errors():
             found = self.execute(
                 "SELECT rowid FROM postings WHERE postings MATCH ? ORDER BY rowid DESC LIMIT ?", (wanted, limit)
             )
@@ -247,35 +249,35 @@ class SqliteStatements(Statements):
 
 
 @contextmanager
-def _of_postings() -> Iterator[None]:
-    """Around statements on the full-text index: tells damage to it from what else may be wrong."""
+def _full_text_errors() -> Iterator[None]:
+    """Turn errors of a damaged full-text index into `DerivedError`."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR):
             raise
-        raise DerivedError(f"the full-text index: {error}") from error
+        raise DerivedError(f"the full-text index is damaged: {error}") from error
 
 
 def _body(shelf: int, kind: Kind, terms: Sequence[int], facets: Sequence[int]) -> str:
-    # The shelf is a part of each word: what one shelf has is looked up without looking at another.
+    # Each token starts with the shelf, so that a lookup never reads postings of another shelf.
     return " ".join(
         (f"{shelf}k{kind}", *(f"{shelf}t{term}" for term in terms), *(f"{shelf}f{facet}" for facet in facets))
     )
 
 
 class SqliteDatabase(Database):
-    """One file, or a database in memory: a connection to read with, and one to write with."""
+    """One file, or an in-memory database, with one connection for reading and one for writing."""
 
     def __init__(self, path: Path | None, durability: _Durability = "full", cache: VectorCache = VECTORS) -> None:
         self._path = path
         self._durability = durability
         self._cache = cache
-        self._key = f"{path.resolve() if path else 'memory'} {next(_numbered)}"
+        self._key = f"{path.resolve() if path else 'memory'} {next(_serial)}"
         self._opening = threading.RLock()
         self._open: _Connections | None = None
         self._was_open = False
-        """Whether it was opened and not closed since: then a file that is not there any more is an error."""
+        """Whether it is in use, so that a missing file is an error."""
         if path is not None:
             _databases.add(self)
         self._commits = count(1)
@@ -283,23 +285,23 @@ class SqliteDatabase(Database):
 
     @property
     def name(self) -> str:
-        """Its file, or that it has none."""
+        """The file, for error messages."""
         return str(self._path) if self._path else "in process"
 
     @contextmanager
     def reading(self) -> Iterator[SqliteStatements]:
-        """The statements, for reading what is committed."""
+        """Statements that read committed data."""
         yield self._connections().reader
 
     @contextmanager
     def writing(self, tenant: str, name: str, *, wait: bool = True) -> Iterator[tuple[SqliteStatements, ShelfRow]]:
-        """The statements in a transaction in which nobody else writes, and the shelf, which is made if need be."""
+        """A write transaction and the shelf, which is created if it does not exist."""
         with self.transaction(wait=wait) as statements:
             yield statements, statements.shelf(tenant, name) or self._new_shelf(statements, tenant, name)
 
     @contextmanager
     def transaction(self, *, wait: bool = True) -> Iterator[SqliteStatements]:
-        """The statements in a transaction in which nobody else writes."""
+        """A write transaction; SQLite allows one at a time."""
         statements = self._connections().writer
         with statements.lock:
             statements.begin(wait)
@@ -307,7 +309,7 @@ class SqliteDatabase(Database):
                 yield statements
                 statements.execute("COMMIT")
             except BaseException:
-                # What could not be committed, on a full disk say, may be rolled back already.
+                # SQLite may have rolled back already, for example after a full disk.
                 with suppress(sqlite3.Error):
                     statements.execute("ROLLBACK")
                 raise
@@ -315,25 +317,25 @@ class SqliteDatabase(Database):
 
     @property
     def identity(self) -> object:
-        """The file, by when it was opened."""
+        """Changes when the file is replaced by another one."""
         self._connections()
         return self._key
 
     def version(self) -> object:
-        """Another value whenever somebody has committed."""
+        """Changes after each commit."""
         if self._path is None:
             return self._committed
         return self._connections().reader.one("PRAGMA data_version")[0]
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteStatements]:
-        """The statements on what is committed now, whatever others write meanwhile."""
+        """Statements on a snapshot, on a connection of their own."""
         reader = self._connections().reader
         if self._path is None:
             with reader.lock:
                 yield reader
             return
-        connection = _connected(str(self._path))
+        connection = _connect(str(self._path))
         try:
             connection.execute("BEGIN")
             yield SqliteStatements(connection, threading.RLock(), reader.vectors_of)
@@ -341,7 +343,7 @@ class SqliteDatabase(Database):
             connection.close()
 
     def close(self) -> None:
-        """Close the connections; what a database in memory holds is kept."""
+        """Close the connections. An in-memory database keeps its content."""
         with self._opening:
             if self._path is not None and self._open is not None:
                 self._open.close()
@@ -350,56 +352,56 @@ class SqliteDatabase(Database):
             self._cache.drop(self._key)
 
     def before_fork(self) -> None:
-        """Close the connections, and let nobody open new ones until `after_fork`: SQLite's do not survive a fork.
+        """Close the connections and block new ones until `after_fork`: SQLite connections do not survive a fork.
 
-        With connections of its parent open, a child would lock nothing, and its parent would remove its log.
+        A child that inherits open connections would hold no locks, and its parent could delete the write-ahead log.
         """
         self._opening.acquire()
         if self._open is not None and self._open.process == os.getpid() and self._open.close_if_idle(FORK_PATIENCE):
             self._open = None
 
     def after_fork(self) -> None:
-        """Connections may be opened again, in the parent and in the child."""
+        """Allow new connections, in the parent and in the child."""
         self._opening.release()
 
     def backup(self, target: Path) -> None:
-        """Write a copy of everything into a new file, also while others write."""
+        """Copy the database into a new file; other processes may keep writing."""
         with self.reading() as statements:
             statements.execute("VACUUM INTO ?", (str(target),))
 
     def _new_shelf(self, statements: Statements, tenant: str, name: str) -> ShelfRow:
         statements.execute("INSERT INTO shelves(tenant, name) VALUES (?, ?)", (tenant, name))
-        made = statements.shelf(tenant, name)
-        if made is None:
-            raise StoreError(f"{self.name} does not keep the shelf {name!r} of {tenant!r}")
-        return made
+        shelf = statements.shelf(tenant, name)
+        if shelf is None:
+            raise StoreError(f"{self.name} did not store the shelf {name!r} of {tenant!r}")
+        return shelf
 
     def _connections(self) -> _Connections:
-        opened = self._open
-        if opened is not None and opened.usable(self._path):
-            return opened
+        connections = self._open
+        if connections is not None and connections.usable(self._path):
+            return connections
         with self._opening:
             if self._open is not None and not self._open.usable(self._path):
-                self._replace_lost(self._open)
+                self._drop_stale(self._open)
             if self._open is None:
-                self._check_still_there()
-                self._open = _opened(
+                self._check_exists()
+                self._open = _open_connections(
                     self._path, self._durability, VectorBlocks(self._key, self._cache, threading.RLock())
                 )
                 self._was_open = True
             return self._open
 
-    def _replace_lost(self, lost: _Connections) -> None:
-        """Open the file that is there now."""
-        self._check_still_there()
-        # Not closed in a forked process: the connections are its parent's.
-        if lost.process == os.getpid():
-            lost.close()
+    def _drop_stale(self, stale: _Connections) -> None:
+        """Drop connections to a file that was replaced, or of the parent process."""
+        self._check_exists()
+        # After a fork the connections belong to the parent: do not close them.
+        if stale.process == os.getpid():
+            stale.close()
         self._open = None
-        self._key = f"{self._key.rsplit(' ', 1)[0]} {next(_numbered)}"
+        self._key = f"{self._key.rsplit(' ', 1)[0]} {next(_serial)}"
 
-    def _check_still_there(self) -> None:
-        """Raise if the file was removed: what was in it is gone, and a new one would hide that."""
+    def _check_exists(self) -> None:
+        """Raise if the file was deleted while in use: a new, empty file would hide the loss."""
         if self._was_open and self._path is not None and not self._path.exists():
             raise StoreError(
                 f"the memory {self.name!r} was removed while it was in use: put the folder back, or close the memory"
@@ -433,15 +435,15 @@ class _Connections:
         self.writer = writer
         self.process = os.getpid()
         self._file = file
-        # Whoever drops a memory need not close it; at the end of the process others may still be reading.
+        # Closes them when the memory is garbage collected, but not at exit, when other threads may still read.
         for each in {id(one): one for one in (reader, writer)}.values():
             finalize(self, each.connection.close).atexit = False
 
     def usable(self, path: Path | None) -> bool:
-        """Whether this is the process that opened them, and the file is still the one that is there."""
+        """Whether this process opened them, and the path still leads to the same file."""
         if self.process != os.getpid():
             return False
-        return path is None or _file_of(path) == self._file
+        return path is None or _file_id(path) == self._file
 
     def close(self) -> None:
         for each in (self.reader, self.writer):
@@ -449,66 +451,66 @@ class _Connections:
                 each.connection.close()
 
     def close_if_idle(self, seconds: float) -> bool:
-        """Close both, unless a statement or a transaction goes on for longer."""
-        taken = [each.lock for each in (self.reader, self.writer) if each.lock.acquire(timeout=seconds)]
-        idle = len(taken) == 2 and not self.writer.connection.in_transaction
+        """Close both, unless a statement or transaction runs longer than this."""
+        acquired = [each.lock for each in (self.reader, self.writer) if each.lock.acquire(timeout=seconds)]
+        idle = len(acquired) == 2 and not self.writer.connection.in_transaction
         if idle:
             self.reader.connection.close()
             self.writer.connection.close()
-        for lock in taken:
+        for lock in acquired:
             lock.release()
         return idle
 
 
-def _file_of(path: Path) -> tuple[int, int] | None:
+def _file_id(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
-def _opened(path: Path | None, durability: _Durability, vectors: VectorBlocks) -> _Connections:
+def _open_connections(path: Path | None, durability: _Durability, vectors: VectorBlocks) -> _Connections:
     if path is None:
         lock = threading.RLock()
-        connection = _connected(":memory:")
+        connection = _connect(":memory:")
         _prepare(connection, ":memory:")
-        alone = SqliteStatements(connection, lock, vectors)
-        return _Connections(alone, alone, None)
+        statements = SqliteStatements(connection, lock, vectors)
+        return _Connections(statements, statements, None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    writer = _connected(str(path))
+    writer = _connect(str(path))
     try:
         _prepare(writer, str(path))
         writer.execute(f"PRAGMA synchronous = {durability.upper()}")
-        reader = _connected(str(path))
+        reader = _connect(str(path))
     except BaseException:
         writer.close()
         raise
     return _Connections(
         SqliteStatements(reader, threading.RLock(), vectors),
         SqliteStatements(writer, threading.RLock(), vectors),
-        _file_of(path),
+        _file_id(path),
     )
 
 
-def _connected(place: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(place, check_same_thread=False, isolation_level=None, timeout=BUSY)
-    # What is forgotten is overwritten, not only marked as free.
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=BUSY)
+    # Overwrite deleted content, instead of only marking it as free.
     connection.execute("PRAGMA secure_delete = ON")
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, place: str) -> None:
-    """Make the tables if they are not there; several processes may do so at once."""
-    # Before anything is changed: a file of a newer version is left as it is.
-    version = _version(connection, place)
+def _prepare(connection: sqlite3.Connection, path: str) -> None:
+    """Create the tables if they do not exist; safe to run in several processes at once."""
+    # Checked before any change: a file of a newer version stays untouched.
+    version = _version(connection, path)
     connection.execute(f"PRAGMA page_size = {_PAGE}")
-    _patiently(connection, "PRAGMA journal_mode = WAL")
+    _execute_when_unlocked(connection, "PRAGMA journal_mode = WAL")
     if version == _VERSION:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _version(connection, place) != _VERSION:
+        if _version(connection, path) != _VERSION:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
@@ -518,24 +520,24 @@ def _prepare(connection: sqlite3.Connection, place: str) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection, place: str) -> int:
+def _version(connection: sqlite3.Connection, path: str) -> int:
     found = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if found > _VERSION:
         raise StoreError(
-            f"the memory {place!r} was written by a newer version of this package (schema {found}, this one knows "
+            f"the memory {path!r} was written by a newer version of this package (schema {found}, this one knows "
             f"{_VERSION}): upgrade langgraph-scrum-master to open it"
         )
     return found
 
 
-def _patiently(connection: sqlite3.Connection, statement: str) -> None:
-    """The statement, again while another process holds the file: SQLite itself does not wait for this one."""
-    until = time.monotonic() + BUSY
+def _execute_when_unlocked(connection: sqlite3.Connection, statement: str) -> None:
+    """Retry the statement while the file is locked: the busy timeout of SQLite does not cover it."""
+    deadline = time.monotonic() + BUSY
     while True:
         try:
             connection.execute(statement)
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
+            if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

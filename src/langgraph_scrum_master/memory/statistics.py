@@ -1,7 +1,7 @@
 """Corpus statistics of a shelf: document frequencies of terms, tokens and character n-grams, and the mean vector.
 
-They are derived from the records. A snapshot of them is saved now and then; records that were written since are
-counted when the snapshot is loaded, so that a write does not have to rewrite the counts.
+They are derived from the records. A snapshot is saved from time to time; newer records are counted after it is loaded,
+so that a write does not have to rewrite the counts.
 """
 
 from __future__ import annotations
@@ -15,78 +15,78 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from langgraph_scrum_master.memory.database import Counted, DerivedError
+from langgraph_scrum_master.memory.database import DerivedError, FeatureRow
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.rank.corpus import PRIOR, CorpusCounts, idf, prior_tokens
 from langgraph_scrum_master.rank.features import Array, column, heads, lengths
 from langgraph_scrum_master.rank.word_vectors import WordVectors
 
 SAVED_EVERY = 2_048
-"""Records after which the statistics are saved again. By hand: more make opening slower, fewer make writing slower."""
+"""Records between two snapshots. By hand: more make opening slower, fewer make writing slower."""
 
 _VERSION = 1
 
 Words = Callable[[Sequence[int]], Mapping[int, str]]
-"""Reads the texts of records, by their ids, and gives the words in them by their term."""
+"""Reads the texts of records and returns their words, by term."""
 
 
 class _Recent(NamedTuple):
-    """A term whose count has changed since the snapshot."""
+    """The change of a term's count since the snapshot."""
 
     change: int
     record: int
-    """A record that has the term, whose text tells the word; 0 if none has."""
+    """A record that contains the term, to look up the word; 0 if there is none."""
 
 
 _UNCHANGED = _Recent(0, 0)
 
 
 class _Base(NamedTuple):
-    """The terms of the snapshot in ascending order, with their counts and words."""
+    """The terms of the snapshot, sorted, with their counts and words."""
 
     terms: Array
     counts: Array
     words: list[str]
 
     def counts_of(self, terms: Array) -> Array:
-        """The count of each term, 0 if it is not there."""
-        places = self._places(terms)
-        return np.where(places >= 0, self.counts[places], 0) if len(self.counts) else np.zeros(len(terms), "<i4")
+        """The count of each term; 0 if it is missing."""
+        index = self._index(terms)
+        return np.where(index >= 0, self.counts[index], 0) if len(self.counts) else np.zeros(len(terms), "<i4")
 
     def words_of(self, terms: Sequence[int]) -> list[str]:
-        """The word of each term, an empty text if it is not there."""
-        places = self._places(np.array(terms, dtype="<u4")).tolist()
-        return [self.words[place] if place >= 0 else "" for place in places]
+        """The word of each term; empty if it is missing."""
+        index = self._index(np.array(terms, dtype="<u4")).tolist()
+        return [self.words[i] if i >= 0 else "" for i in index]
 
-    def _places(self, terms: Array) -> Array:
+    def _index(self, terms: Array) -> Array:
         if not len(self.terms):
             return np.full(len(terms), -1)
-        place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
-        return np.where(self.terms[place] == terms, place, -1)
+        index = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return np.where(self.terms[index] == terms, index, -1)
 
 
 class Statistics(CorpusCounts):
-    """The statistics of one shelf, kept up to date record by record."""
+    """The corpus statistics of one shelf, updated record by record."""
 
     def __init__(self, words: Words) -> None:
         super().__init__()
         self.kinds: Counter[str] = Counter()
         self.watermark = 0
-        """The id of the last record that is counted."""
+        """The last record id that is counted."""
         self.saved = 0
-        """The id of the last record that is counted in the saved snapshot."""
+        """The last record id in the saved snapshot."""
         self._words_of = words
         self._base = _Base(np.zeros(0, "<u4"), np.zeros(0, "<i4"), [])
         self._recent: dict[int, _Recent] = {}
         self._term_rows = _NO_ROWS
 
-    def count_records(self, records: Sequence[Counted], times: int = 1) -> None:
-        """Count records, or with `times=-1` no longer count them."""
-        for kind, many in Counter(record.kind for record in records).items():
-            self.kinds[kind] += times * many
+    def count_records(self, records: Sequence[FeatureRow], times: int = 1) -> None:
+        """Add records; `times=-1` subtracts them."""
+        for kind, count in Counter(record.kind for record in records).items():
+            self.kinds[kind] += times * count
         if times > 0:
             self.watermark = max(self.watermark, *(record.id for record in records))
-        # Relationships are not searched: their words must not make other words less rare.
+        # Relationships are not searched, so their words must not change idf.
         searched = [record for record in records if record.kind in SEARCHED]
         if not searched:
             return
@@ -103,29 +103,29 @@ class Statistics(CorpusCounts):
             self._recent[term] = _Recent(known.change + times * count, known.record or (owner if times > 0 else 0))
 
     def term_counts(self, terms: Array) -> Array:
-        """The number of records that have each term."""
+        """The document frequency of each term."""
         found, recent = self._base.counts_of(terms), self._recent
         if recent:
             found = found + [recent.get(term, _UNCHANGED).change for term in terms.tolist()]
         return found
 
     def term_idf(self, terms: Array) -> Array:
-        """The inverse document frequency of each term."""
+        """The idf of each term."""
         return idf(self.term_counts(terms), self.size)
 
-    def word_rows(self, terms: Array, known: WordVectors) -> Array:
-        """The row of each term's word in `known`."""
-        # In a variable: another thread may count a record meanwhile.
-        rows = self._term_rows if self._term_rows.known is known else _NO_ROWS._replace(known=known)
-        numbers = rows.numbers(terms)
-        if (numbers < 0).any():
-            missing = np.unique(terms[numbers < 0])
-            self._term_rows = rows = rows.plus(missing, np.array(known.rows(self.words(missing.tolist()))))
-            numbers = rows.numbers(terms)
-        return numbers
+    def word_rows(self, terms: Array, vectors: WordVectors) -> Array:
+        """The row in `vectors` of a word for each term."""
+        # Copied to a local variable, because another thread may replace it.
+        rows = self._term_rows if self._term_rows.vectors is vectors else _NO_ROWS._replace(vectors=vectors)
+        found = rows.rows_of(terms)
+        if (found < 0).any():
+            missing = np.unique(terms[found < 0])
+            self._term_rows = rows = rows.plus(missing, np.array(vectors.rows(self.words(missing.tolist()))))
+            found = rows.rows_of(terms)
+        return found
 
     def words(self, terms: Sequence[int]) -> list[str]:
-        """A word for each term; an empty text for a term that no record has."""
+        """A word for each term; empty if no record has the term."""
         found, recent = self._base.words_of(terms), self._recent
         wanted = {
             recent[term].record for term, word in zip(terms, found, strict=True) if not word and term in recent
@@ -136,19 +136,19 @@ class Statistics(CorpusCounts):
         return found
 
     def same_terms(self, other: Statistics) -> bool:
-        """Whether the other counts the same terms as often."""
+        """Whether both have the same document frequencies."""
         every = [np.append(each._base.terms, np.array(list(each._recent), dtype="<u4")) for each in (self, other)]
         terms = np.union1d(*every)
         return bool((self.term_counts(terms) == other.term_counts(terms)).all())
 
     def counts_terms(self, counts: Mapping[int, int]) -> bool:
-        """Whether exactly these terms are counted, each so often."""
+        """Whether these are exactly the document frequencies."""
         own = np.append(self._base.terms, np.array(list(self._recent), dtype="<u4"))
         terms = np.union1d(own, np.array(list(counts), dtype="<u4"))
         return bool(self.term_counts(terms).tolist() == [counts.get(term, 0) for term in terms.tolist()])
 
     def snapshot(self) -> bytes:
-        """All of it as bytes. Terms that no record has any more, and their words, are left out."""
+        """The statistics as bytes, without terms that no record has any more."""
         self._fold()
         head = {
             "version": _VERSION,
@@ -170,10 +170,10 @@ class Statistics(CorpusCounts):
         return zlib.compress(json.dumps(head).encode() + b"\n" + b"".join(parts), 1)
 
     def load(self, packed: bytes) -> None:
-        """Take over what `snapshot` gave."""
+        """Load a snapshot. Raises `DerivedError` if it is damaged."""
         try:
             self._load(packed)
-        # Whatever is wrong with the bytes.
+        # Damaged bytes may raise anything.
         except Exception as error:
             raise DerivedError(f"the statistics cannot be read: {type(error).__name__}") from error
 
@@ -200,36 +200,36 @@ class Statistics(CorpusCounts):
         self._recent, self._term_rows = {}, _NO_ROWS
 
     def _fold(self) -> None:
-        """Make what has changed a part of the sorted arrays."""
+        """Merge the changes into the sorted arrays."""
         if not self._recent:
             return
         changed = sorted(self._recent)
         every = np.union1d(self._base.terms, np.array(changed, dtype="<u4"))
         counts = self.term_counts(every)
-        kept = every[counts > 0]
-        folded = _Base(kept, counts[counts > 0].astype("<i4"), self.words(kept.tolist()))
+        present = every[counts > 0]
+        folded = _Base(present, counts[counts > 0].astype("<i4"), self.words(present.tolist()))
         self._base, self._recent, self._term_rows = folded, {}, _NO_ROWS
 
 
 class _TermRows(NamedTuple):
-    """Terms whose words were looked up, in order, and the rows of these words."""
+    """A cache of the word row of each term, sorted by term."""
 
-    known: WordVectors | None
+    vectors: WordVectors | None
     terms: Array
     rows: Array
 
-    def numbers(self, terms: Array) -> Array:
-        """The row of each term; -1 if it was not looked up."""
+    def rows_of(self, terms: Array) -> Array:
+        """The row of each term; -1 if it is not cached."""
         if not len(self.terms):
             return np.full(len(terms), -1)
-        place = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
-        return np.where(self.terms[place] == terms, self.rows[place], -1)
+        index = np.minimum(np.searchsorted(self.terms, terms), len(self.terms) - 1)
+        return np.where(self.terms[index] == terms, self.rows[index], -1)
 
     def plus(self, terms: Array, rows: Array) -> _TermRows:
-        """With these as well."""
+        """The cache with these terms added."""
         every = np.append(self.terms, terms)
         order = np.argsort(every)
-        return _TermRows(self.known, every[order], np.append(self.rows, rows)[order])
+        return _TermRows(self.vectors, every[order], np.append(self.rows, rows)[order])
 
 
 _NO_ROWS = _TermRows(None, np.zeros(0, "<u4"), np.zeros(0, "int64"))
@@ -238,47 +238,47 @@ _NO_ROWS = _TermRows(None, np.zeros(0, "<u4"), np.zeros(0, "int64"))
 class MergedStatistics:
     """The statistics of several shelves as one corpus."""
 
-    def __init__(self, several: Iterable[Statistics]) -> None:
-        self._several = list(several)
-        self._size = sum(each.size for each in self._several)
+    def __init__(self, parts: Iterable[Statistics]) -> None:
+        self._parts = list(parts)
+        self._size = sum(each.size for each in self._parts)
 
     @property
     def mean_length(self) -> float:
-        """Terms of a record, on average."""
-        return self._mean([each.mean_length for each in self._several])
+        """Terms per record, on average."""
+        return self._mean([each.mean_length for each in self._parts])
 
     @property
     def mean_grams(self) -> float:
-        """Hash buckets of character n-grams that a record fills, on average."""
-        return self._mean([each.mean_grams for each in self._several])
+        """Occupied hash buckets per record, on average."""
+        return self._mean([each.mean_grams for each in self._parts])
 
     @property
     def centre(self) -> Array:
-        """The mean vector, shrunk towards zero where there are few records."""
-        added: Array = np.sum([each.vectors for each in self._several], axis=0)
+        """The mean vector, shrunk towards zero by `PRIOR` empty texts."""
+        added: Array = np.sum([each.vectors for each in self._parts], axis=0)
         return added / (self._size + PRIOR)
 
     def token_idf(self, tokens: Array) -> Array:
-        """The inverse document frequency of each token."""
-        counts = np.sum([each.tokens[tokens] for each in self._several], axis=0)
+        """The idf of each token."""
+        counts = np.sum([each.tokens[tokens] for each in self._parts], axis=0)
         return idf(counts + prior_tokens()[tokens], self._size)
 
-    def gram_idf(self, places: Array) -> Array:
-        """The inverse document frequency of each hash bucket."""
-        return idf(np.sum([each.grams[places] for each in self._several], axis=0), self._size)
+    def gram_idf(self, buckets: Array) -> Array:
+        """The idf of each hash bucket."""
+        return idf(np.sum([each.grams[buckets] for each in self._parts], axis=0), self._size)
 
     def term_idf(self, terms: Array) -> Array:
-        """The inverse document frequency of each term."""
-        return idf(np.sum([each.term_counts(terms) for each in self._several], axis=0), self._size)
+        """The idf of each term."""
+        return idf(np.sum([each.term_counts(terms) for each in self._parts], axis=0), self._size)
 
-    def word_rows(self, terms: Array, known: WordVectors) -> Array:
-        """The row of each term's word in `known`, from the first shelf that has one."""
-        found = self._several[0].word_rows(terms, known)
-        for each in self._several[1:]:
-            missing = found == known.unknown_row
+    def word_rows(self, terms: Array, vectors: WordVectors) -> Array:
+        """The row in `vectors` of a word for each term, from the first shelf that has one."""
+        found = self._parts[0].word_rows(terms, vectors)
+        for each in self._parts[1:]:
+            missing = found == vectors.unknown_row
             if missing.any():
-                found[missing] = each.word_rows(terms[missing], known)
+                found[missing] = each.word_rows(terms[missing], vectors)
         return found
 
     def _mean(self, each: Sequence[float]) -> float:
-        return sum(mean * one.size for mean, one in zip(each, self._several, strict=True)) / max(1, self._size)
+        return sum(mean * one.size for mean, one in zip(each, self._parts, strict=True)) / max(1, self._size)

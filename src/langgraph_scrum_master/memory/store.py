@@ -1,4 +1,4 @@
-"""The record store: a database with its shelves, as a backend for memories."""
+"""The record store: a database with its shelves, and the backend over it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.memory.shelf import Shelf
     from langgraph_scrum_master.memory.writer import Writer
 
-# NumPy and all that ranks is imported where it is used: making a memory must take no time.
+# NumPy and the ranking code are imported on use, so that constructing a memory is fast.
 
 MOST_SHELVES = 64
-"""Shelves of a database that are kept open."""
+"""Cached shelves per database."""
 
 _EVERY, _FOREVER = 1_000_000_000, 1e18
-"""As many as there are, and a time that no record reaches."""
+"""No limit, and a time later than any record."""
 
 _MATCHING = 2_000
-"""Records that are ranked where a filter leaves many, the newest."""
+"""Records that are ranked after a filter; the newest are taken."""
 
 
 class RecordStore:
-    """A database with its shelves: what all memories in one place share."""
+    """A database with its shelves, shared by all memories in it."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class RecordStore:
         self.place = place
         self.file = file
         self.most_records = most_records
-        """Records that a tenant may have, on all of its shelves."""
+        """The limit of records per tenant, over all shelves."""
         self._connect = connect
         self._database: Database | None = None
         self._shelves: OrderedDict[tuple[str, str], Shelf] = OrderedDict()
@@ -60,7 +60,7 @@ class RecordStore:
 
     @property
     def database(self) -> Database:
-        """The database, which is made when it is first used."""
+        """The database, opened on first use."""
         with self._lock:
             if self._database is None:
                 self._database = self._connect()
@@ -68,13 +68,13 @@ class RecordStore:
 
     @property
     def writer(self) -> Writer:
-        """What writes to its shelves."""
+        """The writer for all shelves."""
         from langgraph_scrum_master.memory.writer import Writer
 
         return Writer(self.database, self.most_records)
 
     def shelf(self, tenant: str, name: str) -> Shelf:
-        """The shelf of that name, as it is now."""
+        """The shelf with this name, up to date."""
         from langgraph_scrum_master.memory.shelf import Shelf
 
         database = self.database
@@ -122,16 +122,16 @@ class StoreBackend(Backend):
 
     @property
     def place(self) -> str:
-        """Where the database is."""
+        """The location of the database."""
         return self.store.place
 
     @property
     def embedder(self) -> Embedder:
-        """What makes the vectors."""
+        """The embedder."""
         return embedder_for(self._embedder_choice)
 
     def elsewhere(self, tenant: str, shelf: str) -> StoreBackend:
-        """Another shelf, or another tenant, in the same database."""
+        """Another shelf or tenant in the same database."""
         return StoreBackend(self.store, tenant, shelf, embedder=self._embedder_choice, recipe=self._recipe)
 
     def open(self) -> None:
@@ -143,11 +143,11 @@ class StoreBackend(Backend):
         self.store.close()
 
     def cured(self, error: Exception, attempt: int) -> bool:
-        """Make again what is derived from the records, if that is what is damaged."""
+        """Rebuild derived data if the error says that it is damaged."""
         from langgraph_scrum_master.memory.database import DerivedError
         from langgraph_scrum_master.memory.writer import rebuild
 
-        # Closed in another thread for a fork: the next use opens it again.
+        # Another thread has closed the connection for a fork; a retry opens it again.
         if isinstance(error, sqlite3.ProgrammingError) and "closed database" in str(error):
             return True
         if not isinstance(error, DerivedError) or attempt:
@@ -158,7 +158,7 @@ class StoreBackend(Backend):
         return True
 
     def put(self, records: Sequence[Record]) -> None:
-        """Store the records in one transaction; what is stored already, word for word, is not written again."""
+        """Store the records in one transaction; unchanged records are not written again."""
         shelf = self.current()
         written = self.store.writer.put(shelf, records, self.embedder)
         if self._recipe.models and written:
@@ -167,23 +167,23 @@ class StoreBackend(Backend):
                 shelf.refresh().model_vectors(searched, space, model)
 
     def drop(self, kinds: Sequence[Kind], keys: Sequence[str]) -> None:
-        """Remove the records in one transaction."""
+        """Delete the records in one transaction."""
         self.remove(kinds, keys)
 
     def remove(self, kinds: Sequence[Kind], keys: Sequence[str]) -> int:
-        """The same; gives how many records there were."""
+        """Delete the records and return their number."""
         shelf = self.current()
         return 0 if shelf.row is None else self.store.writer.remove(shelf, kinds, keys)
 
     def ranked(self, kinds: Sequence[Kind], query: str, limit: int, k: int | None) -> list[Ranked]:
-        """The records that serve the query best, of the nearest by vectors and by words."""
+        """The records that match the query best, of the nearest by vectors and by words."""
         from langgraph_scrum_master.memory.search import search
 
         (found,) = search([self.current()], self.embedder, kinds, query, limit, k, self._recipe)
         return found
 
     def ranked_by_words(self, kinds: Sequence[Kind], query: str, limit: int, k: int) -> list[Ranked]:
-        """The same without a vector of the query."""
+        """As `ranked`, without a query vector."""
         from langgraph_scrum_master.memory.search import search
 
         (found,) = search([self.current()], None, kinds, query, limit, k, replace(self._recipe, models={}))
@@ -192,7 +192,7 @@ class StoreBackend(Backend):
     def ranked_shelves(
         self, shelves: Sequence[str], kinds: Sequence[Kind], query: str, limit: int, k: int
     ) -> list[list[Ranked]]:
-        """What each of these shelves ranks best, in one search as one corpus."""
+        """The best records of each shelf, searched as one corpus."""
         from langgraph_scrum_master.memory.search import search
 
         current = [self.elsewhere(self.tenant, shelf).current() for shelf in shelves]
@@ -207,21 +207,21 @@ class StoreBackend(Backend):
         return search_answers(self.current(), self.embedder, kinds, need, around, limit, k, self._recipe)
 
     def recent(self, query: str, session: str, since: float, limit: int) -> list[Ranked]:
-        """The newest records of the session, or made since, newest first, compared with the query."""
-        return self._compared(query, lambda shelf: shelf.newest(SEARCHED, limit, session, since))
+        """The newest records of the session, or created since, newest first, compared with the query."""
+        return self._compare(query, lambda shelf: shelf.newest(SEARCHED, limit, session, since))
 
     def matching(self, query: str, wanted: Mapping[str, str], limit: int) -> list[Ranked]:
         """The newest memories whose metadata have these values, compared with the query."""
-        return self._compared(query, lambda shelf: shelf.matching("memory", wanted, limit))
+        return self._compare(query, lambda shelf: shelf.matching("memory", wanted, limit))
 
     def ranked_decisions(self, query: str, filters: DecisionFilter) -> list[Ranked]:
         """The decisions that pass the filter, best first."""
-        return _best_first(self._compared(query, lambda shelf: _decisions(shelf, filters, _MATCHING)))
+        return _best_first(self._compare(query, lambda shelf: _decisions(shelf, filters, _MATCHING)))
 
     def ranked_patterns(self, query: str, pattern_type: str) -> list[Ranked]:
         """The patterns of a type, best first."""
         wanted = {"pattern_type": pattern_type}
-        return _best_first(self._compared(query, lambda shelf: shelf.matching("pattern", wanted, _MATCHING)))
+        return _best_first(self._compare(query, lambda shelf: shelf.matching("pattern", wanted, _MATCHING)))
 
     def decisions_by_agent(self, agent_type: str, limit: int) -> list[Record]:
         """The newest decisions of an agent."""
@@ -262,16 +262,16 @@ class StoreBackend(Backend):
             return [name for name, _ in statements.shelves(self.tenant) if name]
 
     def current(self) -> Shelf:
-        """The shelf as it is now; raises if another embedder filled it."""
+        """The shelf, up to date. Raises if it was filled with another embedder."""
         shelf = self.store.shelf(self.tenant, self.shelf)
         name = type(self.embedder).__name__
         if shelf.row is not None and shelf.row.embedder not in ("", name):
-            from langgraph_scrum_master.memory.writer import other_embedder
+            from langgraph_scrum_master.memory.writer import wrong_embedder
 
-            raise StoreError(f"{self.place}: {other_embedder(shelf.row.embedder, name)}")
+            raise StoreError(f"{self.place}: {wrong_embedder(shelf.row.embedder, name)}")
         return shelf
 
-    def _compared(self, query: str, rows: Callable[[Shelf], list[Row]]) -> list[Ranked]:
+    def _compare(self, query: str, rows: Callable[[Shelf], list[Row]]) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare
 
         shelf = self.current()

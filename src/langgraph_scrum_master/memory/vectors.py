@@ -1,7 +1,7 @@
-"""Nearest vectors: few are compared exactly, of more the sign bits first (binary quantisation).
+"""Nearest-neighbour search: exact for few vectors, preselected by sign bits (binary quantisation) for many.
 
-The sign bits are always held in memory. The vectors themselves are too, in a byte a number, unless they are too many:
-then those whose sign bits are nearest are read from the disk.
+The sign bits are always in memory. The vectors, quantised to int8, are in memory too, unless they are too large: then
+the rows of the preselected vectors are read from disk.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from langgraph_scrum_master.rank.products import cosines
 from langgraph_scrum_master.rank.query import unit_rows
 
 COMPARED_EXACTLY = 5_120_000
-"""Numbers in all vectors of a kind, 20,000 vectors of the static model, up to which a query is compared with each."""
+"""Vectors times dimensions up to which search is exact: 20,000 vectors of the static model."""
 
-_LIKELY = 3_072
-"""Vectors whose sign bits are nearest, and which are compared then. They hold 98 % of the nearest 20 of 100,000
+_PRESELECTED = 3_072
+"""Vectors preselected by Hamming distance of the sign bits. They include 98 % of the nearest 20 among 100,000
 (`benchmarks/bench_memory.py --large`)."""
 
-LIKELY_SHARE = 0.008
-"""The same as a share of all, where that is more."""
+PRESELECTED_SHARE = 0.008
+"""The same as a share of all vectors, if that is more."""
 
 BLOCK = 4_096
-"""Vectors in a block."""
+"""Vectors per block."""
 
 RowReader = Callable[[Array], Array]
-"""Reads the rows at these places from the disk."""
+"""Reads the rows at these offsets from disk."""
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""Bytes of vectors that a process holds, of all shelves of all memories."""
+"""Bytes of cached vectors per process, for all memories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorBlock:
-    """The unit vectors of some records, quantised to a byte a number."""
+    """The unit vectors of some records, quantised to int8."""
 
     ids: Array
-    """The ids of the records; 0 for a record that is gone."""
+    """Record ids; 0 for a deleted record."""
     rows: Array
     scales: Array
-    """What each row is to be multiplied with."""
+    """The scale of each row: vector = row * scale."""
 
     @classmethod
     def of(cls, ids: Sequence[int], vectors: Array) -> VectorBlock:
-        """A block of these vectors."""
+        """Quantise these vectors."""
         scaled = unit_rows(vectors.astype("float32"))
         scales = np.maximum(np.abs(scaled).max(axis=1, initial=0.0), 1e-9) / 127
         rows = np.round(scaled / scales[:, None]).astype("i1")
@@ -58,7 +58,7 @@ class VectorBlock:
 
     @classmethod
     def unpack(cls, ids: bytes, rows: bytes, scales: bytes) -> VectorBlock:
-        """The block that `pack` gave."""
+        """The block that `pack` serialised."""
         numbers = np.frombuffer(ids, "<i8")
         return cls(ids=numbers, rows=np.frombuffer(rows, "i1").reshape(len(numbers), -1), scales=_floats(scales))
 
@@ -66,11 +66,13 @@ class VectorBlock:
         """The ids, rows and scales as bytes."""
         return self.ids.astype("<i8").tobytes(), self.rows.tobytes(), self.scales.astype("<f4").tobytes()
 
-    def without(self, gone: Sequence[int]) -> VectorBlock:
-        """The block with nothing in the place of these records."""
-        kept = ~np.isin(self.ids, gone)
+    def without(self, removed: Sequence[int]) -> VectorBlock:
+        """The block with the vectors of these records cleared."""
+        remaining = ~np.isin(self.ids, removed)
         return VectorBlock(
-            ids=np.where(kept, self.ids, 0), rows=self.rows * kept[:, None], scales=np.where(kept, self.scales, 0)
+            ids=np.where(remaining, self.ids, 0),
+            rows=self.rows * remaining[:, None],
+            scales=np.where(remaining, self.scales, 0),
         )
 
 
@@ -79,7 +81,7 @@ def _floats(packed: bytes) -> Array:
 
 
 class Nearest(NamedTuple):
-    """Records, and the cosines of their vectors with a query's, nearest first."""
+    """Record ids and cosines, nearest first."""
 
     ids: Array
     cosines: Array
@@ -90,14 +92,14 @@ class VectorIndex:
 
     def __init__(self, dimensions: int, read_rows: RowReader | None = None) -> None:
         self._read_rows = read_rows
-        """Where given, rows of blocks stay on the disk."""
+        """If given, the rows of blocks stay on disk."""
         self._on_disk = 0
-        """Rows from the beginning that are not held."""
-        self._ids = _Growing(np.zeros(0, "<i8"))
-        self._rows = _Growing(np.zeros((0, dimensions), "i1"))
-        self._scales = _Growing(np.zeros(0, "<f4"))
-        # Each word of 64 bits in an array of its own: they are walked one after the other.
-        self._bits = [_Growing(np.zeros(0, "<u8")) for _ in range(-(-dimensions // 64))]
+        """Number of leading rows that are on disk."""
+        self._ids = _GrowingArray(np.zeros(0, "<i8"))
+        self._rows = _GrowingArray(np.zeros((0, dimensions), "i1"))
+        self._scales = _GrowingArray(np.zeros(0, "<f4"))
+        # One array per 64-bit word, because the Hamming distance is computed word by word.
+        self._bits = [_GrowingArray(np.zeros(0, "<u8")) for _ in range(-(-dimensions // 64))]
         self._exact: Array | None = None
         self.dimensions = dimensions
 
@@ -106,12 +108,12 @@ class VectorIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
-        exact = 4 * self.dimensions * len(self) if self._is_few(len(self)) else 0
+        """Size in bytes."""
+        exact = 4 * self.dimensions * len(self) if self._is_exact(len(self)) else 0
         return len(self) * (12 + 8 * len(self._bits)) + len(self._rows) * self.dimensions + exact
 
     def append(self, block: VectorBlock, on_disk: bool = False) -> None:
-        """Add vectors behind those that are there; those that are `on_disk` can be read again from there."""
+        """Append vectors; those `on_disk` can be read again from there."""
         for words, added in zip(self._bits, _sign_bits(block.rows).T, strict=True):
             words.append(added)
         if on_disk and self._read_rows is not None:
@@ -119,12 +121,12 @@ class VectorIndex:
         else:
             self._rows.append(block.rows)
         self._scales.append(block.scales)
-        # Last, for a search in another thread looks at as many as there are ids.
+        # Appended last, because a search in another thread takes its length from the ids.
         self._ids.append(block.ids)
         self._exact = None
 
     def truncate(self, count: int) -> None:
-        """Drop all but so many vectors from the beginning."""
+        """Keep only the first `count` vectors."""
         self._ids.values = self._ids.values[:count]
         for values in (self._scales, *self._bits):
             values.values = values.values[:count]
@@ -133,7 +135,7 @@ class VectorIndex:
         self._exact = None
 
     def replace(self, start: int, block: VectorBlock) -> None:
-        """Put the vectors of a block in the place of those from `start` on."""
+        """Replace the vectors from `start` on by those of a block."""
         part = slice(start, start + len(block.ids))
         self._ids.values[part] = block.ids
         if start >= self._on_disk:
@@ -147,20 +149,20 @@ class VectorIndex:
         """The records whose vectors are nearest."""
         wanted = unit_rows(np.asarray(vector, dtype="float32")[None, :])[0]
         ids = self._ids.values
-        if self._is_few(len(ids)):
-            places = np.arange(len(ids))
+        if self._is_exact(len(ids)):
+            offsets = np.arange(len(ids))
             found = cosines(self._floats(len(ids)), wanted)
         else:
-            places = self._likely(wanted, len(ids))
-            found = self._cosines(places, wanted)
-        there = ids[places] > 0
-        if not there.all():
-            places, found = places[there], found[there]
+            offsets = self._preselect(wanted, len(ids))
+            found = self._cosines(offsets, wanted)
+        present = ids[offsets] > 0
+        if not present.all():
+            offsets, found = offsets[present], found[present]
         near = np.argpartition(-found, limit - 1)[:limit] if limit < len(found) else np.arange(len(found))
         best = near[np.lexsort((near, -found[near]))]
-        return Nearest(ids[places[best]], found[best])
+        return Nearest(ids[offsets[best]], found[best])
 
-    def _is_few(self, count: int) -> bool:
+    def _is_exact(self, count: int) -> bool:
         return count * self.dimensions <= COMPARED_EXACTLY and not self._on_disk
 
     def _floats(self, count: int) -> Array:
@@ -170,30 +172,30 @@ class VectorIndex:
             self._exact = exact
         return exact
 
-    def _likely(self, wanted: Array, count: int) -> Array:
-        """The places of the vectors whose sign bits are nearest."""
-        apart, differ, number = np.zeros(count, "u2"), np.empty(count, "<u8"), np.empty(count, "u1")
+    def _preselect(self, wanted: Array, count: int) -> Array:
+        """The offsets of the vectors whose sign bits have the smallest Hamming distance."""
+        distance, differ, number = np.zeros(count, "u2"), np.empty(count, "<u8"), np.empty(count, "u1")
         for words, bits in zip(self._bits, _sign_bits(wanted[None, :])[0], strict=True):
             np.bitwise_xor(words.values[:count], bits, out=differ)
             np.bitwise_count(differ, out=number)
-            np.add(apart, number, out=apart)
-        within = np.searchsorted(np.cumsum(np.bincount(apart)), max(_LIKELY, int(LIKELY_SHARE * count)))
-        return np.flatnonzero(apart <= within)
+            np.add(distance, number, out=distance)
+        within = np.searchsorted(np.cumsum(np.bincount(distance)), max(_PRESELECTED, int(PRESELECTED_SHARE * count)))
+        return np.flatnonzero(distance <= within)
 
-    def _cosines(self, places: Array, wanted: Array) -> Array:
-        rows = self._rows.values[places - self._on_disk] if not self._on_disk else self._both(places)
-        return cosines(rows.astype("float32"), wanted) * self._scales.values[places]
+    def _cosines(self, offsets: Array, wanted: Array) -> Array:
+        rows = self._rows.values[offsets - self._on_disk] if not self._on_disk else self._read(offsets)
+        return cosines(rows.astype("float32"), wanted) * self._scales.values[offsets]
 
-    def _both(self, places: Array) -> Array:
-        """The rows at these places, in ascending order, from the disk and from memory."""
+    def _read(self, offsets: Array) -> Array:
+        """The rows at these offsets, which are in ascending order, from disk and from memory."""
         assert self._read_rows is not None
-        split = int(np.searchsorted(places, self._on_disk))
-        held = self._rows.values[places[split:] - self._on_disk]
-        return np.concatenate([self._read_rows(places[:split]), held]) if split else held
+        split = int(np.searchsorted(offsets, self._on_disk))
+        in_memory = self._rows.values[offsets[split:] - self._on_disk]
+        return np.concatenate([self._read_rows(offsets[:split]), in_memory]) if split else in_memory
 
 
-class _Growing:
-    """An array that can be appended to without copying it each time."""
+class _GrowingArray:
+    """An array with amortised append."""
 
     def __init__(self, values: Array) -> None:
         self.values = values
@@ -202,12 +204,12 @@ class _Growing:
         return len(self.values)
 
     def append(self, added: Array) -> None:
-        known, end, room = self.values, len(self.values) + len(added), self.values.base
-        if not isinstance(room, np.ndarray) or room.shape[1:] != known.shape[1:] or len(room) < end:
-            room = np.empty((end + end // 8, *known.shape[1:]), known.dtype)
-            room[: len(known)] = known
-        room[len(known) : end] = added
-        self.values = room[:end]
+        values, end, buffer = self.values, len(self.values) + len(added), self.values.base
+        if not isinstance(buffer, np.ndarray) or buffer.shape[1:] != values.shape[1:] or len(buffer) < end:
+            buffer = np.empty((end + end // 8, *values.shape[1:]), values.dtype)
+            buffer[: len(values)] = values
+        buffer[len(values) : end] = added
+        self.values = buffer[:end]
 
 
 def _sign_bits(vectors: Array) -> Array:
@@ -217,51 +219,51 @@ def _sign_bits(vectors: Array) -> Array:
 
 
 class Sized(Protocol):
-    """What takes memory, and says how much."""
+    """An object that reports its size."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Size in bytes."""
         ...
 
 
 class VectorCache:
-    """The vector indexes that a process holds: those used last, as long as they fit."""
+    """An LRU cache of vector indexes, limited by size."""
 
     def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
         self.most_bytes = most_bytes
-        self._held: OrderedDict[Hashable, Sized] = OrderedDict()
+        self._indexes: OrderedDict[Hashable, Sized] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> Sized | None:
-        """The index that is held under this key."""
+        """The index with this key, or None."""
         with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-            return self._held.get(key)
+            if key in self._indexes:
+                self._indexes.move_to_end(key)
+            return self._indexes.get(key)
 
     def put(self, key: Hashable, index: Sized) -> None:
-        """Hold the index, and drop those that were not used for longest if all together are too large."""
+        """Add the index, and evict the least recently used ones if the cache is too large."""
         with self._lock:
-            self._held[key] = index
-            self._held.move_to_end(key)
-            total = sum(each.nbytes for each in self._held.values())
-            while total > self.most_bytes and len(self._held) > 1:
-                _, dropped = self._held.popitem(last=False)
-                total -= dropped.nbytes
+            self._indexes[key] = index
+            self._indexes.move_to_end(key)
+            total = sum(each.nbytes for each in self._indexes.values())
+            while total > self.most_bytes and len(self._indexes) > 1:
+                _, evicted = self._indexes.popitem(last=False)
+                total -= evicted.nbytes
 
     def drop(self, prefix: Hashable) -> None:
-        """Drop the indexes whose keys begin with this."""
+        """Drop the indexes whose keys start with this."""
         with self._lock:
-            for key in [key for key in self._held if isinstance(key, tuple) and key[0] == prefix]:
-                del self._held[key]
+            for key in [key for key in self._indexes if isinstance(key, tuple) and key[0] == prefix]:
+                del self._indexes[key]
 
     @property
     def nbytes(self) -> int:
-        """Bytes that are held."""
+        """Size in bytes of all indexes."""
         with self._lock:
-            return sum(each.nbytes for each in self._held.values())
+            return sum(each.nbytes for each in self._indexes.values())
 
 
 VECTORS = VectorCache()
-"""The vectors of this process."""
+"""The cache of this process."""

@@ -101,7 +101,7 @@ def _checked_space(code: str, space: CustomSpace) -> CustomSpace:
     if code in _BUILT_IN:
         raise ConfigError(f"spaces has a custom space for {code!r}, which is built in: use another code, such as X1")
     if space.code != code or code.split() != [code]:
-        raise ConfigError(f"a custom space must be passed under its code, a single word, got {code!r} for {space.code!r}")
+        raise ConfigError(f"a space must be passed under its code, a single word, got {code!r} for {space.code!r}")
     if not 0 <= space.weight < float("inf"):
         raise ConfigError(f"the weight of {code} must be a finite number of at least 0, got {space.weight!r}")
     return space
