@@ -962,5 +962,5 @@ async def test_a_query_vector_of_another_length_is_an_error_of_embedding() -> No
     memory = ChromaMemory(embedder=Growing())
     await memory.store_many(AUTH)
 
-    with pytest.raises(InjectionError, match=r"^Failed to embed query: .*2 numbers.*3"):
+    with pytest.raises(InjectionError, match=r"^Failed to embed query: .*2 dimensions.*3"):
         await InjectionPipeline(memory).ainject_context("How does authentication work?", "s1")

@@ -184,7 +184,7 @@ def test_a_source_that_gives_up_is_a_recorded_failure() -> None:
 
     assert result is not None
     assert result.injected
-    assert [failure.error for failure in result.failures] == ["cancelled: the source gave up"]
+    assert [failure.error for failure in result.failures] == ["cancelled by the source"]
 
 
 def test_what_is_no_source_or_no_memory_is_refused_when_it_is_given() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 from langgraph_scrum_master.text.adr import parse_adr
 from langgraph_scrum_master.text.prose import prose, sentences
 from langgraph_scrum_master.text.sanitize import FRAME_TAGS, as_attribute, as_data
-from langgraph_scrum_master.text.similarity import Seen
+from langgraph_scrum_master.text.similarity import CombinedTexts
 from langgraph_scrum_master.text.terms import terms
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from langgraph_scrum_master.text.trim import ELLIPSIS, trim
@@ -132,22 +132,22 @@ def test_terms_are_stems_and_parts_of_identifiers() -> None:
     ]
 
 
-def seen(*said: str) -> Seen:
-    return Seen(*said)
+def seen(*said: str) -> CombinedTexts:
+    return CombinedTexts(*said)
 
 
 def test_what_was_said_in_other_punctuation_was_said() -> None:
-    assert seen("Keys live in Redis, for 24 hours!").says("keys live in redis for 24 hours")
+    assert seen("Keys live in Redis, for 24 hours!").contain("keys live in redis for 24 hours")
 
 
 def test_another_number_is_another_thing() -> None:
     known = seen("The limit of requests a minute for each client of the public interface is 100.")
 
-    assert not known.says("The limit of requests a minute for each client of the public interface is 500.")
+    assert not known.contain("The limit of requests a minute for each client of the public interface is 500.")
 
 
 def test_new_words_are_new() -> None:
-    assert not seen("Which store holds the keys?").says("The keys are in Redis.")
+    assert not seen("Which store holds the keys?").contain("The keys are in Redis.")
 
 
 def test_an_adr_is_read_with_title_and_status_in_the_common_formats() -> None:
@@ -187,5 +187,5 @@ def test_a_text_without_spaces_is_cut_too() -> None:
 
 
 def test_a_few_words_are_said_only_by_a_sentence_of_their_own() -> None:
-    assert not seen("Should it be Redis or PostgreSQL").says("PostgreSQL.")
-    assert seen("We looked at both. PostgreSQL.").says("PostgreSQL")
+    assert not seen("Should it be Redis or PostgreSQL").contain("PostgreSQL.")
+    assert seen("We looked at both. PostgreSQL.").contain("PostgreSQL")

@@ -43,7 +43,7 @@ from langgraph_scrum_master.protocols import Clock, MemoryStore, Source, TokenCo
 from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve
-from langgraph_scrum_master.text.similarity import Whole
+from langgraph_scrum_master.text.similarity import ExactTexts
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
@@ -241,7 +241,7 @@ class InjectionPipeline:
         others = [_head(context) for context in contexts if context.source not in ("alert", "session")]
         ranked, weak = prioritized(others, self._bar, instant(query.now), self._weights)
         good = [context for _, context in ranked]
-        question, tolerance = Whole(query.text), 20 + len(query.text) // 2
+        question, tolerance = ExactTexts(query.text), 20 + len(query.text) // 2
         known = [
             each
             for each in good

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from langgraph_scrum_master.model import Dropped, DropReason, RetrievedContext
 from langgraph_scrum_master.text.passages import says_something
-from langgraph_scrum_master.text.similarity import SaidTexts, Seen, Whole
+from langgraph_scrum_master.text.similarity import CombinedTexts, ExactTexts, SaidTexts
 
 Split = tuple[list[RetrievedContext], list[Dropped]]
 """The kept contexts in order, and the dropped ones."""
@@ -67,11 +67,11 @@ def novel(
     contexts: Sequence[RetrievedContext], told: Sequence[str], seen: Sequence[str], seen_keys: Collection[str]
 ) -> Split:
     """The contexts that are neither contained in the `told` texts nor equal to a `seen` one."""
-    known, whole = Seen(*told), Whole(*seen)
+    combined, exact = CombinedTexts(*told), ExactTexts(*seen)
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
-        if context.key in seen_keys or known.says(context.content) or context.content in whole:
+        if context.key in seen_keys or combined.contain(context.content) or context.content in exact:
             left.append(dropped(context, "already_seen"))
         else:
             kept.append(context)

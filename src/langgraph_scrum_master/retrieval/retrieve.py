@@ -1,4 +1,4 @@
-"""Queries → contexts: all sources at once, against one deadline; a failing source is data."""
+"""Runs all sources concurrently against one deadline. Failures of sources are part of the result."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from langgraph_scrum_master.protocols import Opens, Source, State
 from langgraph_scrum_master.rank.query_time import asked_at
 
 OPENING = 10
-"""How many deadlines a memory may take to open, once."""
+"""The timeout for opening a memory, as a multiple of the deadline."""
 
 
 async def open_memory(memory: object, seconds: float) -> None:
-    """Let a memory load what takes long, before a deadline begins to run."""
+    """Let a memory load its data and models before the deadline starts."""
     if isinstance(memory, Opens):
-        # What goes wrong here goes wrong in the search too, and is recorded there.
+        # An error here recurs in the search, which records it.
         with suppress(Exception):
             await asyncio.wait_for(memory.open(), seconds)
 
@@ -33,22 +33,22 @@ async def open_memory(memory: object, seconds: float) -> None:
 async def retrieve(
     queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
-    """What the sources found, the best for each query first, and which of them failed or were late.
+    """The contexts of all sources, the best for each query first, and the failures.
 
-    What a source raises that `must` not fail is raised here.
+    Exceptions of the sources named in `must` are raised.
     """
-    found, failures = await retrieve_each(queries, state, sources, deadline, must)
-    return merged(found), failures
+    results, failures = await retrieve_each(queries, state, sources, deadline, must)
+    return merged(results), failures
 
 
 async def retrieve_each(
     queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
 ) -> tuple[list[list[RetrievedContext]], tuple[SourceFailure, ...]]:
-    """The same for each query by itself, best first."""
+    """Like `retrieve`, with a list per query, best first."""
     if not sources or not queries:
         return [[] for _ in queries], ()
     tasks = {
-        asyncio.ensure_future(_ask(source, query, state)): (i, source)
+        asyncio.ensure_future(_run(source, query, state)): (i, source)
         for i, query in enumerate(queries)
         for source in sources
     }
@@ -57,7 +57,7 @@ async def retrieve_each(
     finally:
         for task in tasks:
             task.cancel()
-    found: list[list[RetrievedContext]] = [[] for _ in queries]
+    results: list[list[RetrievedContext]] = [[] for _ in queries]
     failures: dict[str, SourceFailure] = {}
     for task, (i, source) in tasks.items():
         if task in done and source.name in must and not task.cancelled() and (error := task.exception()):
@@ -65,18 +65,18 @@ async def retrieve_each(
         if failure := failure_of(source.name, task, task in done, deadline):
             failures.setdefault(source.name, failure)
         else:
-            found[i].extend(task.result())
+            results[i].extend(task.result())
     for failure in failures.values():
         logger.warning("source.failed", source=failure.source, error=failure.error)
-    return [sorted(each, key=_by_score) for each in found], tuple(failures.values())
+    return [sorted(each, key=_by_score) for each in results], tuple(failures.values())
 
 
-def merged(found: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
-    """The best for each query, then the rest by score; what serves several queries stands once, where it is best."""
+def merged(results: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
+    """The best context for each query, then the rest by score. Duplicates keep their best score."""
     best: dict[str, RetrievedContext] = {}
-    for context in sorted((context for each in found for context in each), key=_by_score):
+    for context in sorted((context for each in results for context in each), key=_by_score):
         best.setdefault(f"{context.source}\x00{context.key}", context)
-    first = {f"{each[0].source}\x00{each[0].key}" for each in found if each}
+    first = {f"{each[0].source}\x00{each[0].key}" for each in results if each}
     return sorted(best.values(), key=lambda c: (f"{c.source}\x00{c.key}" not in first, *_by_score(c)))
 
 
@@ -84,11 +84,11 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
     return -context.relevance_score, context.key
 
 
-async def _ask(source: Source, query: Query, state: State) -> list[RetrievedContext]:
+async def _run(source: Source, query: Query, state: State) -> list[RetrievedContext]:
     with telemetry.span(f"retrieve.{source.name}") as span, asked_at(instant(query.now)):
-        found = await _find(source, query, state)
-        telemetry.note(span, found=len(found))
-        return [_stamped(_context(item), query.now) for item in found]
+        items = await _find(source, query, state)
+        telemetry.note(span, found=len(items))
+        return [_stamped(_checked(item), query.now) for item in items]
 
 
 async def _find(source: Source, query: Query, state: State) -> list[object]:
@@ -107,18 +107,18 @@ def _stamped(context: RetrievedContext, now: str) -> RetrievedContext:
     return context if context.retrieved_at == now else replace(context, retrieved_at=now)
 
 
-def _context(item: object) -> RetrievedContext:
+def _checked(item: object) -> RetrievedContext:
     if isinstance(item, RetrievedContext) and isinstance(read(item, "content"), str):
         return item
-    raise TypeError(f"a source must give RetrievedContext with text, got {type(item).__name__}")
+    raise TypeError(f"a source must return RetrievedContext with text, got {type(item).__name__}")
 
 
 def failure_of(source: str, task: asyncio.Future[Any], in_time: bool, deadline: float) -> SourceFailure | None:
-    """What became of a source that was asked and gave no answer; None if it gave one."""
+    """The failure of a source; None if it succeeded. Exceptions that control the graph are raised."""
     if not in_time:
         return SourceFailure.of(source, TimeoutError(), deadline)
     if task.cancelled():
-        return SourceFailure(source=source, error="cancelled: the source gave up")
+        return SourceFailure(source=source, error="cancelled by the source")
     error = task.exception()
     if error is None:
         return None

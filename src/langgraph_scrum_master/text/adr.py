@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from langgraph_scrum_master.text.sections import FRONT_MATTER
 
 _NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
-_BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)
+_SUPERSEDED_BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
 _STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)(?=^#|\Z)", re.I | re.M | re.S)
 _MARKS = re.compile(r"~~.*?~~|[\[\]*_~]")
@@ -20,33 +20,33 @@ NOT_IN_FORCE = re.compile(
     r"|.*\bsuper[sc]eded\b",
     re.I | re.S,
 )
-"""A status whose decision must not be followed."""
+"""Matches the status of a decision that is not in force."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adr:
-    """One record: its title, its status in lower case (empty if it names none), and the rest of its text."""
+    """A decision record: its title, its status in lower case (empty if there is none), and the rest of its text."""
 
     title: str
     status: str
     text: str
     number: str = ""
-    """Its number, by its title or its file; without leading zeros."""
+    """From the title or the file name, without leading zeros."""
 
     @property
     def in_force(self) -> bool:
-        """Whether the decision is to be followed; a document without a status is."""
+        """Whether the decision is in force. One without a status is."""
         return not NOT_IN_FORCE.match(self.status)
 
     @property
     def successor(self) -> str:
-        """The number of the decision that took its place, if the status names one."""
-        found = _BY.search(self.status)
-        return found[1] if found else ""
+        """The number of the decision that supersedes this one; empty if the status names none."""
+        match = _SUPERSEDED_BY.search(self.status)
+        return match[1] if match else ""
 
 
 def parse_adr(text: str, name: str) -> Adr:
-    """The record in a Markdown text; `name` is its title if it has none."""
+    """Parse a decision record in Markdown. `name` is the title if the text has none."""
     front = FRONT_MATTER.match(text)
     text = text[front.end() :] if front else text
     title = _TITLE.search(text)

@@ -1,4 +1,4 @@
-"""How long ago something was, as people say it."""
+"""Relative times, such as "2 hours ago"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
 def ago(created: float, now: float, zone: tzinfo) -> str:
-    """Such as "2 hours ago", "Yesterday" or "3 weeks ago"; days are those of the time zone."""
+    """The age as "2 hours ago", "Yesterday" or "3 weeks ago". Days are those of the time zone."""
     age = now - created
     if age < _MINUTE:
         return "Just now"
@@ -26,7 +26,7 @@ def ago(created: float, now: float, zone: tzinfo) -> str:
 
 
 def days_between(created: float, now: float, zone: tzinfo) -> int:
-    """Midnights between two moments in the time zone."""
+    """The number of midnights between two times in the time zone."""
     first, last = (datetime.fromtimestamp(moment, zone).date() for moment in (created, now))
     return (last - first).days
 

@@ -1,4 +1,4 @@
-"""What kind of work it is: that a text is about, as the name of a gate or its reason, or that a command does."""
+"""Classifies the kind of work: by the words of a text, such as a gate's name or reason, or by a shell command."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Domain: TypeAlias = Literal[
 
 DOMAINS: tuple[Domain, ...] = get_args(Domain)
 
-_USUAL: Domain = "feature"
-"""What work is where nothing tells."""
+_DEFAULT: Domain = "feature"
+"""The default domain."""
 
 _WORDS: Mapping[Domain, str] = {
     "testing": r"tests?|testing|coverage|pytest|jest|junit|fixtures?|assertions?|flaky|regressions?|qa",
@@ -33,7 +33,7 @@ _WORDS: Mapping[Domain, str] = {
     "configuration": r"config\w*|settings?|env|environments?|dependenc\w+",
     "refactoring": r"refactor\w*|duplicat\w+|complexity|dead code",
 }
-"""Of texts, the words that tell."""
+"""Words in texts, by domain."""
 
 _COMMANDS: tuple[tuple[Domain, str], ...] = (
     ("security", r"bandit|gitleaks|pip-audit|semgrep|trivy|(?:npm|pnpm|yarn|cargo) audit"),
@@ -66,23 +66,23 @@ _COMMANDS: tuple[tuple[Domain, str], ...] = (
     ),
     ("configuration", r".*\.(?:toml|ini|cfg|conf|env|ya?ml|properties)(?:\s|$)"),
 )
-"""Of commands, what each begins with; the first that fits counts."""
+"""Beginnings of commands, by domain. The first match counts."""
 
-_TOLD = [(domain, re.compile(rf"\b(?:{words})\b")) for domain, words in _WORDS.items()]
-_BEGUN = [(domain, re.compile(rf"(?:{pattern})(?:\s|$)")) for domain, pattern in _COMMANDS]
+_TEXT_PATTERNS = [(domain, re.compile(rf"\b(?:{words})\b")) for domain, words in _WORDS.items()]
+_COMMAND_PATTERNS = [(domain, re.compile(rf"(?:{pattern})(?:\s|$)")) for domain, pattern in _COMMANDS]
 _BETWEEN = re.compile(r"[\W_]+")
 
 
 def domain_of(*texts: str) -> Domain:
-    """The domain that the first word to tell names, in the first of these texts that has any; else `USUAL`."""
-    return next((domain for text in texts if (domain := _first_told(_BETWEEN.sub(" ", text).lower()))), _USUAL)
+    """The domain of the first matching word, in the first text that has one; `feature` by default."""
+    return next((domain for text in texts if (domain := _first_domain(_BETWEEN.sub(" ", text).lower()))), _DEFAULT)
 
 
-def _first_told(text: str) -> Domain | None:
-    found = [(match.start(), domain) for domain, pattern in _TOLD if (match := pattern.search(text))]
-    return min(found)[1] if found else None
+def _first_domain(text: str) -> Domain | None:
+    matches = [(match.start(), domain) for domain, pattern in _TEXT_PATTERNS if (match := pattern.search(text))]
+    return min(matches)[1] if matches else None
 
 
 def domain_of_command(command: str) -> Domain | None:
-    """The domain of a simple command, by what it begins with; None if it is not known."""
-    return next((domain for domain, pattern in _BEGUN if pattern.match(command)), None)
+    """The domain of a simple command; None if the command is unknown."""
+    return next((domain for domain, pattern in _COMMAND_PATTERNS if pattern.match(command)), None)

@@ -1,4 +1,4 @@
-"""The sentences of a conversation that are worth keeping, found without a model."""
+"""Extractive summaries of conversations, without a model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from langgraph_scrum_master.text.terms import numbers, terms
 from langgraph_scrum_master.text.trim import trim
 
 _LONGEST = 50
-"""Tokens of a sentence; the rest of a longer one is cut."""
+"""The maximum of tokens of a sentence. Longer ones are cut."""
 
 _SHORTEST = 4
-"""Tokens in which nothing worth telling is said."""
+"""The minimum of remaining tokens to go on."""
 
 _SPEAKER = re.compile(r"([^\s:()][^:\n]{0,40}): (.*)", re.S)
 _SPEECH_ACT = re.compile(r"  \((.+)\)")
@@ -29,11 +29,12 @@ _SETTLED = re.compile(
     re.I,
 )
 _NAME = re.compile(r"(?<=[\w,;:] )[A-Z][\w-]*|\b[A-Z][A-Z\d]+\b|\b\w+[_.]\w+\b")
-_FOCUS, _BEFORE, _QUESTION = 4.0, 0.4, 0.4
-"""What bearing on the focus counts, how much of it an answer has from its question, and how much questions count."""
+_FOCUS, _INHERITED, _QUESTION = 4.0, 0.4, 0.4
+"""The weight of similarity to the focus, the share of it that an answer inherits from its question, and the factor for
+questions. By hand."""
 
 
-class _Said(NamedTuple):
+class _Utterance(NamedTuple):
     speaker: str
     sentence: str
     act: str = ""
@@ -45,79 +46,79 @@ class _Traits(NamedTuple):
 
 
 def extract(text: str, max_tokens: int, count: Callable[[str], int], focus: str = "") -> str:
-    """As many of the conversation's sentences as fit, in their order and with their speakers.
+    """The most important sentences that fit, in order and with their speakers.
 
-    Decisions, numbers and names come first, and what bears on the focus before all; nothing is said twice.
+    Sentences on the focus count most, then decisions, numbers and names. Duplicates are skipped.
     """
-    said = _read(text)
-    scores = _scores(said, focus)
-    room, chosen, shelf = max_tokens, list[int](), SaidTexts()
+    utterances = _read(text)
+    scores = _scores(utterances, focus)
+    room, chosen, seen = max_tokens, list[int](), SaidTexts()
     shortened: dict[int, str] = {}
-    for place in sorted(range(len(said)), key=lambda place: (-scores[place], place)):
+    for index in sorted(range(len(utterances)), key=lambda index: (-scores[index], index)):
         if room < _SHORTEST:
             break
-        sentence = trim(said[place].sentence, lambda start: count(start) <= min(_LONGEST, max_tokens))
-        cost = count(f" {said[place].speaker}: {sentence}")
-        if sentence and cost <= room and shelf.add(sentence):
-            chosen.append(place)
-            shortened[place] = sentence
+        sentence = trim(utterances[index].sentence, lambda start: count(start) <= min(_LONGEST, max_tokens))
+        cost = count(f" {utterances[index].speaker}: {sentence}")
+        if sentence and cost <= room and seen.add(sentence):
+            chosen.append(index)
+            shortened[index] = sentence
             room -= cost
-    # The whole may count more than its parts: the least important go until it fits.
-    while chosen and count(summary := _told(said, sorted(chosen), shortened)) > max_tokens:
+    # The whole can have more tokens than its parts: drop the least important until it fits.
+    while chosen and count(summary := _render(utterances, sorted(chosen), shortened)) > max_tokens:
         chosen.pop()
     return summary if chosen else ""
 
 
-def _read(text: str) -> list[_Said]:
-    found: list[_Said] = []
+def _read(text: str) -> list[_Utterance]:
+    utterances: list[_Utterance] = []
     speaker, turn = "", 0
     for line in text.split("\n"):
         if act := _SPEECH_ACT.fullmatch(line):
-            found[turn:] = [each._replace(act=act[1]) for each in found[turn:]]
+            utterances[turn:] = [each._replace(act=act[1]) for each in utterances[turn:]]
             continue
-        if opened := _SPEAKER.fullmatch(line):
-            speaker, line, turn = opened[1], opened[2], len(found)
-        found += [_Said(speaker, sentence) for sentence in sentences(line)]
-    return found
+        if match := _SPEAKER.fullmatch(line):
+            speaker, line, turn = match[1], match[2], len(utterances)
+        utterances += [_Utterance(speaker, sentence) for sentence in sentences(line)]
+    return utterances
 
 
-def _scores(said: Sequence[_Said], focus: str) -> list[float]:
-    traits = [_traits(each.sentence) for each in said]
-    bearing = _bearing([each.terms for each in traits], frozenset(terms(focus)))
+def _scores(utterances: Sequence[_Utterance], focus: str) -> list[float]:
+    traits = [_traits(each.sentence) for each in utterances]
+    similarity = _focus_similarity([each.terms for each in traits], frozenset(terms(focus)))
     scores: list[float] = []
-    for place, (each, (_, weight)) in enumerate(zip(said, traits, strict=True)):
-        acted = 0.5 if _SETTLED.search(each.act) else 0.0
-        answers = place > 0 and said[place - 1].sentence.endswith("?")
-        focused = max(bearing[place], _BEFORE * bearing[place - 1] if answers else 0.0)
-        asked = _QUESTION if each.sentence.endswith("?") else 1.0
-        # Of two that say as much, the later one is more likely to hold still.
-        scores.append(asked * (weight + acted + _FOCUS * focused) + 0.1 * place / len(said))
+    for index, (each, (_, weight)) in enumerate(zip(utterances, traits, strict=True)):
+        act_bonus = 0.5 if _SETTLED.search(each.act) else 0.0
+        answers = index > 0 and utterances[index - 1].sentence.endswith("?")
+        on_focus = max(similarity[index], _INHERITED * similarity[index - 1] if answers else 0.0)
+        factor = _QUESTION if each.sentence.endswith("?") else 1.0
+        # Later sentences are more likely to be still valid.
+        scores.append(factor * (weight + act_bonus + _FOCUS * on_focus) + 0.1 * index / len(utterances))
     return scores
 
 
-def _bearing(spoken: Sequence[frozenset[str]], focus: frozenset[str]) -> list[float]:
-    """How much of the focus each sentence has, rare words counting more."""
-    frequency = Counter(term for each in spoken for term in each & focus)
-    rarity = {term: log(1 + len(spoken) / times) for term, times in frequency.items()}
-    whole = sum(rarity.values())
-    return [sum(rarity[term] for term in each & focus) / whole if whole else 0.0 for each in spoken]
+def _focus_similarity(sentence_terms: Sequence[frozenset[str]], focus: frozenset[str]) -> list[float]:
+    """The share of the focus that each sentence has, weighted by idf."""
+    frequency = Counter(term for each in sentence_terms for term in each & focus)
+    idf = {term: log(1 + len(sentence_terms) / times) for term, times in frequency.items()}
+    total = sum(idf.values())
+    return [sum(idf[term] for term in each & focus) / total if total else 0.0 for each in sentence_terms]
 
 
 @lru_cache(maxsize=16_384)
 def _traits(sentence: str) -> _Traits:
-    said = frozenset(terms(sentence))
+    content = frozenset(terms(sentence))
     names = min(3, len(set(_NAME.findall(sentence))))
-    weight = min(len(said), 8) / 16 + 0.35 * names
+    weight = min(len(content), 8) / 16 + 0.35 * names
     weight += 1.0 if _SETTLED.search(sentence) else 0.0
     weight += 0.7 if numbers(sentence) else 0.0
-    return _Traits(said, weight)
+    return _Traits(content, weight)
 
 
-def _told(said: Sequence[_Said], places: Sequence[int], shortened: dict[int, str]) -> str:
+def _render(utterances: Sequence[_Utterance], indices: Sequence[int], shortened: dict[int, str]) -> str:
     parts: list[str] = []
     speaker = None
-    for place in places:
-        each = said[place]
-        parts.append(f"{each.speaker}: {shortened[place]}" if each.speaker not in ("", speaker) else shortened[place])
+    for index in indices:
+        each, sentence = utterances[index], shortened[index]
+        parts.append(f"{each.speaker}: {sentence}" if each.speaker not in ("", speaker) else sentence)
         speaker = each.speaker
     return " ".join(parts)

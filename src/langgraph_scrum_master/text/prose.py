@@ -1,4 +1,4 @@
-"""What of a message is the speaker's own words."""
+"""The prose of a message, without code and quotations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _NOT_PROSE = (
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9]|@\w)|\n+|(?<=[。？！])")
 _MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
-_MOST = 12_000
-"""Characters of a message that are looked at, half from its start and half from its end."""
+_MAX_CHARACTERS = 12_000
+"""The maximum of characters of a message, half from its start and half from its end."""
 
 
 def prose(text: str) -> str:
-    """The text without code, links, quotations, tables and tracebacks; of a very long one, its start and its end."""
-    if len(text) > _MOST:
-        text = f"{text[: _MOST // 2]}\n{text[-_MOST // 2 :]}"
+    """The text without code, links, quotations, tables and tracebacks. Very long texts keep their start and end."""
+    if len(text) > _MAX_CHARACTERS:
+        text = f"{text[: _MAX_CHARACTERS // 2]}\n{text[-_MAX_CHARACTERS // 2 :]}"
     for pattern in _NOT_PROSE:
         text = pattern.sub(" ", text)
     return text

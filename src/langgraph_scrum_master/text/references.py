@@ -1,4 +1,4 @@
-"""Names in a text: of people and things, of code, and of records such as stories, decisions and requirements."""
+"""Finds names in texts: proper names, identifiers, and references to records such as stories or decisions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _ENDS_NAME = re.compile(r"\s*(?:[:>|—–]|- )")
 
 _HEADING = 60
-"""Characters of a text's first line in which its own name stands."""
+"""The characters of the first line that are searched for the text's own reference."""
 
 _ORDINARY = frozenset(
     """
@@ -30,52 +30,52 @@ _ORDINARY = frozenset(
 
 
 def references(text: str) -> list[str]:
-    """The records that a text names, each as `kind:number`: `ADR-007` and `adr 7` are the same."""
-    return [_reference(found) for found in _RECORD.finditer(text)]
+    """The references in a text as `kind:number`. `ADR-007` and `adr 7` are equal."""
+    return [_reference(match) for match in _RECORD.finditer(text)]
 
 
 def own_reference(text: str) -> str:
-    """The record that a text is, by its heading; nothing if it does not say."""
+    """The reference of the text itself, from its heading; empty if it has none."""
     heading = text.lstrip("# ").split("\n", 1)[0][:_HEADING]
-    found = _RECORD.search(heading)
-    if found is None or (found.start() and not _ENDS_NAME.match(heading, found.end())):
+    match = _RECORD.search(heading)
+    if match is None or (match.start() and not _ENDS_NAME.match(heading, match.end())):
         return ""
-    return _reference(found)
+    return _reference(match)
 
 
 def family(reference: str) -> str:
-    """The kind of record that a reference such as `adr:7` is to; nothing if it is a name of another sort."""
+    """The kind of a reference, such as `adr` for `adr:7`; empty for other names."""
     return reference.partition(":")[0] if _REFERENCE.fullmatch(reference) else ""
 
 
 def canonical(name: str) -> str:
-    """What a record is known by, given a key or a name of it: `ADR-007` as `adr:7`, anything else in lower case."""
-    found = _RECORD.fullmatch(name.strip())
-    return _reference(found) if found else name.strip().lower()
+    """The canonical form of a key or name: `ADR-007` as `adr:7`, anything else in lower case."""
+    match = _RECORD.fullmatch(name.strip())
+    return _reference(match) if match else name.strip().lower()
 
 
 def containers(reference: str) -> list[str]:
-    """What a record is a part of by its number: `fr:3.1` of `fr:3`."""
+    """The references that contain this one by number: `fr:3` for `fr:3.1`."""
     kind, _, number = reference.partition(":")
     parts = number.split(".") if family(reference) else []
     return [f"{kind}:{'.'.join(parts[:end])}" for end in range(1, len(parts))]
 
 
 def besides(text: str) -> str:
-    """The text without the records that it names."""
+    """The text without its references."""
     return _RECORD.sub(" ", text)
 
 
 def proper_names(text: str) -> list[str]:
     """The names of people and things in a text, in lower case."""
-    return [name for found in _NAME.findall(text) if (name := found.lower()) not in _ORDINARY]
+    return [name for match in _NAME.findall(text) if (name := match.lower()) not in _ORDINARY]
 
 
 def identifiers(text: str) -> list[str]:
     """The parts of the identifiers and file names in a text, in lower case."""
-    return [part.lower() for found in _CODE.findall(text) for part in _PARTS.findall(found)]
+    return [part.lower() for match in _CODE.findall(text) for part in _PARTS.findall(match)]
 
 
-def _reference(found: re.Match[str]) -> str:
-    kind = (found[1] or found[2] or found[3]).lower()
-    return f"{kind}:{'.'.join(str(int(part)) for part in found[4].split('.'))}"
+def _reference(match: re.Match[str]) -> str:
+    kind = (match[1] or match[2] or match[3]).lower()
+    return f"{kind}:{'.'.join(str(int(part)) for part in match[4].split('.'))}"

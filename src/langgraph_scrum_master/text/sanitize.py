@@ -1,4 +1,4 @@
-"""Retrieved text is data: nothing in it may look like the frame around it."""
+"""Escapes retrieved text, so that it cannot imitate the frame around it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 from unicodedata import normalize
 
 FRAME_TAGS = ("injected_context", "context_item")
-"""The tags of our own frame."""
+"""The tags of the frame around injected context."""
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
@@ -22,7 +22,7 @@ _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
 
 
 def as_data(text: str) -> str:
-    """The text without invisible characters, and with whatever would open or close our frame made harmless."""
+    """The text without invisible characters, and with the frame's tags and role tokens escaped."""
     if _harmless(text):
         return text
     visible = _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
@@ -31,7 +31,7 @@ def as_data(text: str) -> str:
 
 
 def _names_our_frame(following: str) -> bool:
-    # Only letters count, whatever stands between them, and letters that look like others count as those.
+    # Compares letters only, and maps look-alikes to ASCII.
     folded = normalize("NFKD", following).lower().translate(_LOOK_ALIKES)
     return "".join(char for char in folded if "a" <= char <= "z").startswith(_NAMES)
 
@@ -44,15 +44,15 @@ def one_line(text: str) -> str:
 
 
 def _harmless(text: str) -> bool:
-    """Whether the text surely is data as it stands: as most texts are, and quickly told."""
+    """A fast check for texts that need no escaping, as most do."""
     return text.isascii() and text.isprintable() and "<" not in text and "[" not in text
 
 
 def line_start(text: str) -> str:
-    """The text as data that may begin a line: what would make a block of Markdown of it is escaped."""
+    """The text as data at the start of a line, with Markdown block markers escaped."""
     return _BLOCK.sub(r"\\", one_line(text), count=1)
 
 
 def as_attribute(text: str) -> str:
-    """The text fit to stand between quotes in a tag, on one line."""
+    """The text on one line, escaped for an attribute of a tag."""
     return escape(" ".join(_INVISIBLE.sub("", text).split()), quote=True)

@@ -1,4 +1,4 @@
-"""A document's sections, by its headings in Markdown or reStructuredText."""
+"""The sections of a document in Markdown or reStructuredText."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n\s*|\Z)", re.S)
-"""What a Markdown file may begin with, for tools, and the blank lines below it."""
+"""The front matter of a Markdown file, with the blank lines after it."""
 
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -15,10 +15,10 @@ _LINE = re.compile(r"([=\-~^\"'`:.#*+<>_])\1{2,}")
 
 
 class Section(NamedTuple):
-    """A heading and what stands below it up to the next, by its places in the text."""
+    """A heading and the text up to the next one, by offsets."""
 
     title: str
-    """The headings that it stands under and its own, as in `Shop > Refunds`; nothing before the first heading."""
+    """Its headings, such as `Shop > Refunds`; empty before the first heading."""
     start: int
     body: int
     end: int
@@ -31,34 +31,34 @@ class _Heading(NamedTuple):
 
 
 def sections_of(text: str, rst: bool = False) -> list[Section]:
-    """All sections; one begins where the other ends. What looks like a heading in a block of code is none."""
-    found, trail = [Section("", 0, 0, 0)], list[tuple[int, str]]()
+    """All sections, without gaps. Lines in code blocks are no headings."""
+    sections, trail = [Section("", 0, 0, 0)], list[tuple[int, str]]()
     lines = re.split(r"(?<=\n)", text)
     styles: list[str] = [] if rst else ["=", "-"]
-    place, number, fenced = 0, 0, False
+    start, number, fenced = 0, 0, False
     while number < len(lines):
         fenced ^= bool(_FENCE.match(lines[number])) and not rst
         heading = None if fenced else _heading(lines, number, styles, rst)
         count = heading.lines if heading else 1
-        end = place + sum(map(len, lines[number : number + count]))
+        end = start + sum(map(len, lines[number : number + count]))
         if heading:
             trail = [*(above for above in trail if above[0] < heading.level), (heading.level, heading.title)]
-            found.append(Section(" > ".join(title for _, title in trail), place, end, end))
+            sections.append(Section(" > ".join(title for _, title in trail), start, end, end))
         else:
-            found[-1] = found[-1]._replace(end=end)
-        place, number = end, number + count
-    return found
+            sections[-1] = sections[-1]._replace(end=end)
+        start, number = end, number + count
+    return sections
 
 
 def _heading(lines: Sequence[str], number: int, styles: list[str], rst: bool) -> _Heading | None:
-    """The heading that begins in a line: after #s, or over a line of signs, in reStructuredText also between two.
+    """The heading that starts at a line: `#` or underlined; in reStructuredText also with an overline.
 
-    Signs stand for a level by their place among the styles; reStructuredText counts them as they first come.
+    The level of an underline is its index among the styles, which reStructuredText numbers by first use.
     """
     marked = None if rst else _HEADING.fullmatch(lines[number].rstrip("\n"))
     if marked:
         return _Heading(len(marked[1]), marked[2], 1)
-    # Most lines are neither that nor below an empty one.
+    # An underlined heading follows a blank line.
     if number and lines[number - 1].strip():
         return None
     over = rst and bool(_LINE.fullmatch(lines[number].rstrip()))

@@ -1,4 +1,4 @@
-"""Words as they are compared: whatever their case, accents and width, and whatever blanks and hyphens stand between."""
+"""Normalises words for comparison, and finds misspellings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NOT_SPELLED = re.compile(r"[\u0300-\u036f\ufe00-\ufe0f\u200b-\u200d\u2010-\u201
 _APOSTROPHES = str.maketrans("’ʼ‘`", "''''")
 
 _LONGEST = 30
-"""Letters of a word that may be misspelled; what is longer is no word."""
+"""The maximum length of a word that is checked for misspellings."""
 
 
 class Word(NamedTuple):
-    """A word or sign of a text, and where it stands."""
+    """A word or punctuation mark, with its offsets."""
 
     start: int
     end: int
@@ -28,59 +28,59 @@ class Word(NamedTuple):
 
 
 def words_in(text: str) -> list[Word]:
-    """The words and signs of a text, folded, without hyphens; letters of scripts without blanks stand alone."""
+    """The folded words and punctuation marks of a text. In scripts without spaces, each letter is a word."""
     pattern = _ASCII_WORDS if text.isascii() else _WORDS
-    found = (Word(*match.span(), fold(match[0])) for match in pattern.finditer(text))
-    return [word for word in found if word.folded]
+    words = (Word(*match.span(), fold(match[0])) for match in pattern.finditer(text))
+    return [word for word in words if word.folded]
 
 
 def spelled(text: str) -> str:
-    """The words of a text on one line, between blanks: `spelled(name) in spelled(text)` finds whole words only."""
+    """The folded words between spaces, so that `spelled(name) in spelled(text)` matches whole words only."""
     return f" {' '.join(word.folded for word in words_in(text))} "
 
 
 @lru_cache(maxsize=65_536)
 def fold(word: str) -> str:
-    """The word without case, accents and width."""
+    """The word without case, accents, hyphens and character width."""
     plain = word.lower() if word.isascii() else normalize("NFKD", normalize("NFKD", word).casefold())
     return _NOT_SPELLED.sub("", plain.translate(_APOSTROPHES))
 
 
 class Vocabulary:
-    """Words that others may be misspellings of.
+    """Known words, to look up misspellings in.
 
-    They may differ in one letter from five letters on (one more, less or other, or two swapped), in two from eight on;
-    of four letters, two neighbours may be swapped. The first letter must be right, unless it is one of those swapped.
+    One edit is allowed from five letters, two from eight, and a transposition from four. An edit inserts, deletes or
+    replaces a letter, or transposes two neighbours. The first letter must match, unless it is transposed.
     """
 
     def __init__(self, words: set[str]) -> None:
         self._words = words
-        self._by_cut: dict[str, list[str]] = {}
+        self._by_deletion: dict[str, list[str]] = {}
         for word in sorted(words):
-            for cut in _cuts(word):
-                self._by_cut.setdefault(cut, []).append(word)
+            for cut in _deletions(word):
+                self._by_deletion.setdefault(cut, []).append(word)
 
     def near(self, word: str) -> dict[str, int]:
-        """The words that this may be meant for, with the number of edits; itself with none."""
-        found = {word: 0} if word in self._words else {}
-        for cut in _cuts(word):
-            for other in self._by_cut.get(cut, ()):
-                if other not in found and (edits := _misspelled(word, other)):
-                    found[other] = edits
-        return found
+        """The known words that this may be a misspelling of, with the number of edits."""
+        nearby = {word: 0} if word in self._words else {}
+        for cut in _deletions(word):
+            for other in self._by_deletion.get(cut, ()):
+                if other not in nearby and (edits := _misspelled(word, other)):
+                    nearby[other] = edits
+        return nearby
 
 
-def _cuts(word: str) -> set[str]:
-    """What is left of a word without as many letters as may be wrong: two words that are near have one in common."""
+def _deletions(word: str) -> set[str]:
+    """The word with up to the allowed number of letters deleted. Similar words share one of these."""
     if not word.isalpha() or len(word) > _LONGEST:
         return set()
     most = 0 if len(word) < 4 else 1 if len(word) < 8 else 2
-    kept = (combinations(word, len(word) - left_out) for left_out in range(most + 1) if most)
-    return {"".join(letters) for each in kept for letters in each}
+    remaining = (combinations(word, len(word) - deleted) for deleted in range(most + 1) if most)
+    return {"".join(letters) for each in remaining for letters in each}
 
 
 def _misspelled(word: str, meant: str) -> int:
-    """How many edits lead from one to the other; 0 if more than may be."""
+    """The number of edits between the words; 0 if it is not allowed."""
     shorter = min(len(word), len(meant))
     edits = _edits(word, meant)
     swapped = sorted(word) == sorted(meant)
@@ -90,7 +90,7 @@ def _misspelled(word: str, meant: str) -> int:
 
 
 def _edits(one: str, other: str) -> int:
-    """Letters to add, leave out or change, or neighbours to swap."""
+    """The optimal string alignment distance."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -1,4 +1,4 @@
-"""The words of a text that carry its meaning."""
+"""Tokenizes texts into content words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langgraph_scrum_master._internal.shapes import well_formed
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-"""Scripts whose words are not set apart, or carry endings of their own: Chinese, Japanese, Korean."""
+"""Scripts that are indexed by character pairs: Chinese, Japanese and Korean."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _PLAIN = re.compile(r"[^\W_]+")
 
@@ -31,39 +31,39 @@ STOP_WORDS = frozenset(
 
 
 def terms(text: str) -> list[str]:
-    """Stemmed content words in order, identifiers both whole and split; stop words left out.
+    """The stemmed content words in order, without stop words. Identifiers are included both whole and split.
 
-    Of what is written without spaces, each two letters.
+    Chinese, Japanese and Korean are split into overlapping character pairs.
     """
     return [stem(word) for word in words(text)]
 
 
 def words(text: str) -> list[str]:
-    """The same words in lower case, not stemmed."""
-    found: list[str] = []
+    """Like `terms`, in lower case but not stemmed."""
+    result: list[str] = []
     text = well_formed(text)
     for word in _WORD.findall(text):
         if (lowered := word.lower()) in STOP_WORDS:
             continue
         if _UNSPACED.search(word):
-            found.extend(_pairs(lowered))
+            result.extend(_pairs(lowered))
             continue
-        found.append(lowered)
+        result.append(lowered)
         parts = [part.lower() for part in _PARTS.findall(word)]
         if len(parts) > 1:
-            found.extend(part for part in parts if part not in STOP_WORDS)
-    return found
+            result.extend(part for part in parts if part not in STOP_WORDS)
+    return result
 
 
 def _pairs(word: str) -> list[str]:
-    """Two letters each, overlapping, of what is written without spaces; the rest of the word as it is."""
+    """Overlapping character pairs of the parts without spaces, and the other parts as they are."""
     runs = _UNSPACED.findall(word)
     pairs = [run[i : i + 2] for run in runs for i in range(max(1, len(run) - 1))]
     return [*pairs, *(rest for rest in _UNSPACED.split(word) if rest)]
 
 
 def plain_words(*texts: str) -> list[str]:
-    """The words of the texts, letters and digits alone, each as it came first."""
+    """The distinct alphanumeric words of the texts, as first spelled."""
     seen: dict[str, str] = {}
     for text in texts:
         for word in _PLAIN.findall(text):
@@ -72,7 +72,7 @@ def plain_words(*texts: str) -> list[str]:
 
 
 def numbers(text: str) -> frozenset[str]:
-    """The numbers in a text: two texts that differ in one say different things."""
+    """The numbers in a text."""
     return frozenset(_NUMBER.findall(text))
 
 

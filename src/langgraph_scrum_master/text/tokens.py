@@ -1,8 +1,8 @@
-"""How many tokens a text has, estimated without a tokenizer.
+"""Estimates the number of tokens without a tokenizer.
 
-Texts are cut as current tokenizers cut them before they look anything up (words with what stands right before them,
-digits by threes, punctuation, blanks), and each piece counts about what such pieces have on average in o200k:
-`benchmarks/calibrate_tokens.py` prints that.
+The text is pre-tokenized as by current tokenizers: words with the preceding character, groups of three digits,
+punctuation, whitespace. Each piece costs about the average of such pieces in o200k, which
+`benchmarks/calibrate_tokens.py` prints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PIECES = re.compile(
     r"|\s*[\r\n]+|\s+(?=\s)|\s+"
 )
 _SCRIPTS = (
-    (0x0250, 1.0),  # Latin letters with marks, which stand alone here
+    (0x0250, 1.0),  # accented Latin letters
     (0x0530, 0.3),  # Greek and Cyrillic
     (0x0780, 0.38),  # Hebrew and Arabic
     (0x3040, 0.6),  # scripts of India and South-East Asia, and others
@@ -29,17 +29,17 @@ _SCRIPTS = (
     (0xD7B0, 0.75),  # Hangul
     (0x10000, 1.0),
 )
-"""Tokens of a letter, up to this code point."""
+"""Tokens per letter, up to this code point."""
 
 TOKEN_MARGIN = 1.02
-"""A budget is hard: rather too many than too few."""
+"""A safety margin: budgets are hard limits."""
 
 _RARE = 2.0
-"""Tokens of a letter or sign beyond those, such as an emoji."""
+"""Tokens per character above, such as an emoji."""
 
 
 def estimate_tokens(text: str) -> int:
-    """About as many tokens as current tokenizers make of the text, rather more than fewer."""
+    """The estimated number of tokens, rather too high than too low."""
     return ceil(TOKEN_MARGIN * sum(map(_tokens, _PIECES.findall(text))))
 
 
@@ -50,7 +50,7 @@ def _tokens(piece: str) -> float:
     if piece[-1].isalnum() and not piece[-1].isascii():
         return max(1.0, sum(_letter(letter) for letter in piece if not letter.isascii()))
     if not any(map(str.isalpha, piece)):
-        return _signs(piece.strip())
+        return _punctuation(piece.strip())
     return _word(piece)
 
 
@@ -60,9 +60,9 @@ def _word(piece: str) -> float:
     return max(whole, capitals / 3.8)
 
 
-def _signs(piece: str) -> float:
-    plain = sum(sign.isascii() for sign in piece)
-    return max(1.0, plain / 2.4) * (plain > 0) + sum(_letter(sign) for sign in piece if not sign.isascii())
+def _punctuation(piece: str) -> float:
+    plain = sum(mark.isascii() for mark in piece)
+    return max(1.0, plain / 2.4) * (plain > 0) + sum(_letter(mark) for mark in piece if not mark.isascii())
 
 
 def _letter(letter: str) -> float:

@@ -1,4 +1,4 @@
-"""Shortening a text without tearing it."""
+"""Truncates texts at sentence or word boundaries."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 ELLIPSIS = " …"
 
 UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
-"""The letters of scripts without spaces, for a pattern: any of them may end a line."""
+"""A character class of scripts without spaces, which can be cut after any letter."""
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n{2,}")
 WORD_END = re.compile(rf"\s+|(?<=[{UNSPACED}])")
 
 LONGEST_WORD = 60
-"""Characters; what is longer without a blank is no word, and may be cut anywhere."""
+"""Longer runs of characters are no words, and may be cut anywhere."""
 
 
 def trim(text: str, fits: Callable[[str], bool], ellipsis: str = ELLIPSIS) -> str:
-    """The longest start of the text that fits, cut at a sentence if that keeps half of it, else at a word.
+    """The longest prefix that fits, cut at a sentence if that is at least half as long, else at a word.
 
-    Ends in an ellipsis if anything was cut; empty if not even a word fits, but for one far too long to be one, which is
-    cut anywhere. `fits` must hold for any start of a text for which it holds.
+    A cut text ends in an ellipsis. The result is empty if not even one word fits; only overlong words are cut anywhere.
+    `fits` must be monotonic: if it holds for a text, it holds for its prefixes.
     """
     if fits(text):
         return text
@@ -44,5 +44,5 @@ def _longest(text: str, cuts: list[int], fits: Callable[[str], bool], ellipsis: 
             low = middle
         else:
             high = middle - 1
-    kept = text[: cuts[low - 1]].rstrip() if low else ""
-    return kept + ellipsis if kept else ""
+    prefix = text[: cuts[low - 1]].rstrip() if low else ""
+    return prefix + ellipsis if prefix else ""
