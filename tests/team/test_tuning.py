@@ -74,13 +74,13 @@ def test_health_is_judged_by_the_tuning() -> None:
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("repetitions", 0, "a whole number from 1 on"),
-        ("repetitions", 2.5, "a whole number from 1 on"),
+        ("repetitions", 0, "a whole number, 1 or more"),
+        ("repetitions", 2.5, "a whole number, 1 or more"),
         ("same_call", 1.5, "a number from 0 to 1"),
         ("same_call", None, "a number"),
         ("asks_from", "often", "a number from 0 to 1"),
-        ("pace_of_usual", -1.0, "a number from 0 on"),
-        ("idle_warning_seconds", float("nan"), "a number from 0 on"),
+        ("pace_of_usual", -1.0, "a number, 0 or more"),
+        ("idle_warning_seconds", float("nan"), "a number, 0 or more"),
         ("pace_confidence", 2.0, "a number from 0 to 1"),
         ("talk", {"bias": 1.0}, "TalkWeights"),
     ],

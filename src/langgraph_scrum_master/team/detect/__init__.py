@@ -1,4 +1,4 @@
-"""Observation → gaps: one file per reason."""
+"""Detects gaps in an observation; one module per reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DETECTORS: tuple[Detector, ...] = (
     gate_failure,
     explicit_flag,
 )
-"""In the order that breaks ties of confidence."""
+"""In the order that breaks ties in confidence."""
 
 SLOW = "long_cycle_time"
 
@@ -43,32 +43,32 @@ def tuned_detectors(tuning: DetectionTuning) -> tuple[Detector, ...]:
 
 
 def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) -> tuple[ContextGap, ...]:
-    """All gaps, the most confident first; the same need seen for several reasons counts once, and for more."""
-    found: list[ContextGap] = []
+    """All gaps, most confident first. Gaps with the same need are merged into one with a higher confidence."""
+    gaps: list[ContextGap] = []
     for detector in detectors:
         # A bug in one detector must not silence the others.
         try:
-            found += list(detector(observation))
+            gaps += list(detector(observation))
         except Exception as error:
             if steers_the_graph(error):
                 raise
             name = getattr(getattr(detector, "func", detector), "__name__", type(detector).__name__)
             logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
-    found = [gap for gap in found if gap.reason != SLOW or _in_company(gap, found)]
+    gaps = [gap for gap in gaps if gap.reason != SLOW or _has_other_evidence(gap, gaps)]
     by_need: dict[str, ContextGap] = {}
-    for gap in sorted(found, key=lambda gap: -gap.confidence):
-        by_need[gap.need] = _surer(by_need[gap.need], gap) if gap.need in by_need else gap
+    for gap in sorted(gaps, key=lambda gap: -gap.confidence):
+        by_need[gap.need] = _merge(by_need[gap.need], gap) if gap.need in by_need else gap
     return tuple(sorted(by_need.values(), key=lambda gap: -gap.confidence))
 
 
-def _in_company(slow: ContextGap, found: Sequence[ContextGap]) -> bool:
-    """Whether anything else speaks for it that a slow agent lacks context: being slow alone is a matter of health."""
+def _has_other_evidence(slow: ContextGap, gaps: Sequence[ContextGap]) -> bool:
+    """Whether there is other evidence that a slow agent lacks context."""
     reported = any(indicator.endswith("@health_status") for indicator in slow.indicators)
-    return reported or any(gap.agent == slow.agent and gap.reason != SLOW for gap in found)
+    return reported or any(gap.agent == slow.agent and gap.reason != SLOW for gap in gaps)
 
 
-def _surer(gap: ContextGap, other: ContextGap) -> ContextGap:
-    # As independent evidence: both must be wrong for there to be no gap.
+def _merge(gap: ContextGap, other: ContextGap) -> ContextGap:
+    # Independent evidence: there is no gap only if both are wrong.
     return replace(
         gap,
         confidence=1 - (1 - gap.confidence) * (1 - other.confidence),

@@ -1,4 +1,4 @@
-"""An agent fills a gap by assuming. Only where `InjectionConfig.assumptions` says so: assuming is often right."""
+"""Detects assumptions. Only with `InjectionConfig.assumptions`, since most assumptions are harmless."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _ONLY_ARGUES = re.compile(r"\b(?:if|for contradiction|contradiction|proof|withou
 
 
 def assumption_made(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
-    """A gap for each of the newest turns in which an agent assumes what it was not told."""
+    """A gap for each of the latest turns with an assumption."""
     for turn in observation.turns[-tuning.assumption_turns :]:
         if turn.kind != "agent" or not _ASSUMES.search(turn.text):
             continue
         sentences = [each for each in _SENTENCE.finditer(turn.text) if _ASSUMES.search(each[0])]
-        made = [each for each in sentences if not _ONLY_ARGUES.search(each[0])]
-        if made:
-            texts = tuple(each[0].strip() for each in made)
+        assumptions = [each for each in sentences if not _ONLY_ARGUES.search(each[0])]
+        if assumptions:
+            texts = tuple(each[0].strip() for each in assumptions)
             yield gap(
                 observation,
                 agent=turn.agent,
@@ -55,5 +55,5 @@ def assumption_made(observation: Observation, tuning: DetectionTuning = DEFAULT_
                 confidence=tuning.assumption_confidence,
                 indicators=(f"assumes@{turn.id}",),
                 parts=texts,
-                spans=tuple(Span(message=turn.id, start=each.start(), end=each.end()) for each in made),
+                spans=tuple(Span(message=turn.id, start=each.start(), end=each.end()) for each in assumptions),
             )

@@ -1,4 +1,4 @@
-"""The team goes round in circles."""
+"""Detects that the team goes in circles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from langgraph_scrum_master.team.detect.gap import gap
 
 
 def circular_logic(observation: Observation) -> Iterator[ContextGap]:
-    """A gap for each cycle; what it turns about is what to look for."""
+    """A gap for each cycle; its topic is the query."""
     for cycle in observation.cycles:
         yield gap(
             observation,

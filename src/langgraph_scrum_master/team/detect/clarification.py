@@ -1,4 +1,4 @@
-"""An agent asks, and nobody has answered."""
+"""Detects open questions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTunin
 def clarification_requested(
     observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION
 ) -> Iterator[ContextGap]:
-    """A gap for each turn with open questions, attributed to its asker."""
+    """A gap for each turn with open questions, attributed to the asker."""
     by_turn: dict[tuple[str, str], list[Question]] = {}
     for question in observation.questions:
         by_turn.setdefault((question.asker, question.turn), []).append(question)

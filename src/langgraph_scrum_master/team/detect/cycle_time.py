@@ -1,4 +1,4 @@
-"""An agent takes far longer than it usually does."""
+"""Detects unusually slow turns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTunin
 
 
 def long_cycle_time(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
-    """A gap if the latest turn took far longer than the agent usually does."""
+    """A gap if the agent's latest turn was unusually slow."""
     for pace in observation.paces:
         if pace.seconds > pace.limit > 0:
             yield gap(

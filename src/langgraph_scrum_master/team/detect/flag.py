@@ -1,4 +1,4 @@
-"""The agent said so itself, or its handoff requires what is not there."""
+"""Detects explicit statements that something is missing, and handoffs without required keys."""
 
 from __future__ import annotations
 

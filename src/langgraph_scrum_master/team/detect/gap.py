@@ -1,4 +1,4 @@
-"""Making a gap out of evidence."""
+"""Builds a gap from evidence."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from langgraph_scrum_master.model import Addressee, ContextGap, GapReason, Obser
 UNKNOWN_AGENT = "unknown"
 
 _LONGEST_QUERY = 1_000
-"""Characters of a query; what is longer is no question but a document."""
-
+"""Maximum characters of a query; longer texts are documents, not questions."""
 
 LAST_TURNS, _LONGEST_TURN = 2, 300
-"""Turns of an agent, and characters of each, that tell what it works on."""
+"""Number of an agent's turns, and characters of each, that describe its current work."""
 
 MOST_MISSING = 100
-"""Names of what is missing."""
+"""Maximum number of missing names."""
 
 MOST_PARTS = 8
-"""Things that are looked for by themselves."""
+"""Maximum number of separate needs."""
 
 
 def gap(
@@ -35,7 +34,7 @@ def gap(
     whom: Addressee | str = "",
     spans: tuple[Span, ...] = (),
 ) -> ContextGap:
-    """The gap, with an id that the same evidence gives again."""
+    """A gap whose id is derived from its evidence."""
     agent = well_formed(agent or observation.current_agent or UNKNOWN_AGENT)
     query = _clipped(query)
     parts = tuple(dict.fromkeys(clipped for part in parts if (clipped := _clipped(part).strip())))
@@ -56,12 +55,12 @@ def gap(
 
 
 def current_work(observation: Observation, agent: str) -> str:
-    """What the agent works on, for a need that nobody has named: the story or task, and its own last turns."""
+    """The agent's current work, for a need without a name: the story or task, and its last turns."""
     own = [
         turn.text for turn in observation.turns if turn.kind == "agent" and turn.agent == agent and turn.text.strip()
     ]
-    said = [text[:_LONGEST_TURN] for text in own[-LAST_TURNS:]]
-    return " ".join(filter(None, (observation.task, *said)))
+    latest = [text[:_LONGEST_TURN] for text in own[-LAST_TURNS:]]
+    return " ".join(filter(None, (observation.task, *latest)))
 
 
 def _clipped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A quality gate turned the work back for want of information."""
+"""Detects quality gates that failed because information is missing."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTunin
 
 
 def gate_failure(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[ContextGap]:
-    """A gap for each gate whose reason speaks of something missing; other failures are not for context to cure."""
-    for failed in observation.gates:
-        if failed.missing:
-            agent = failed.agent or observation.current_agent
+    """A gap for each gate whose reason names something missing; context does not help with other failures."""
+    for gate in observation.gates:
+        if gate.missing:
+            agent = gate.agent or observation.current_agent
             yield gap(
                 observation,
                 agent=agent,
                 reason="gate_failure",
-                query=current_work(observation, agent) if failed.unnamed else ", ".join(failed.missing),
-                parts=() if failed.unnamed else failed.missing,
+                query=current_work(observation, agent) if gate.unnamed else ", ".join(gate.missing),
+                parts=() if gate.unnamed else gate.missing,
                 confidence=tuning.gate_confidence,
-                indicators=(failed.indicator,),
-                about=f"gate {failed.name}" if failed.unnamed else "",
+                indicators=(gate.indicator,),
+                about=f"gate {gate.name}" if gate.unnamed else "",
             )

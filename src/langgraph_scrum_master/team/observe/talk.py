@@ -124,7 +124,7 @@ class Talk:
         """The log odds of a circle, less the threshold."""
         weights, turns = self._weights, [statement.act.turn for statement in self._latest]
         on_topic = weights.on_topic if topic_of(turns) else 0.0
-        return weights.bias + on_topic + weights.weighed(self.features())
+        return weights.bias + on_topic + weights.weighted_sum(self.features())
 
     def _own(self, act: Act) -> float:
         """The share of words in common with what the same agent said before."""

@@ -1,1 +1,1 @@
-"""What is kept of a step: the audit log and snapshots, written and read."""
+"""The records of a step: the audit log and snapshots."""

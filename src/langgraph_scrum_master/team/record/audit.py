@@ -1,4 +1,4 @@
-"""The audit log: one JSON object a line."""
+"""The audit log: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _SCHEMA = 1
 
 
 class JsonlRecorder:
-    """Appends each result, with all its text, to a file; the folder is made if it is not there."""
+    """Appends each result, including its text, to a file; creates the folder if necessary."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._lock = threading.Lock()
 
     def __call__(self, result: Plain) -> None:
-        """Append one line; lines of several threads and processes do not mix."""
+        """Append one line. Lines from several threads and processes do not interleave."""
         self._append(result.to_dict())
 
     def record_outcome(self, record: InjectionRecord) -> None:
-        """Append what became of an injection, without words of its text."""
+        """Append the outcome of an injection, without words of its text."""
         self._append({"outcome_of": replace(record, news=()).to_dict()})
 
-    def _append(self, said: dict[str, Any]) -> None:
-        line = json.dumps({"schema": _SCHEMA, **said}, ensure_ascii=False, sort_keys=True) + "\n"
+    def _append(self, values: dict[str, Any]) -> None:
+        line = json.dumps({"schema": _SCHEMA, **values}, ensure_ascii=False, sort_keys=True) + "\n"
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.open("ab", buffering=0) as file:

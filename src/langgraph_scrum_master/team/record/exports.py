@@ -1,4 +1,4 @@
-"""Messages as other frameworks write them → messages as they are observed."""
+"""Converts messages exported by other frameworks."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from langgraph_scrum_master._internal.shapes import content_text, dict_of, fields_text, items_of, text_of
 
 LISTS = ("messages", "chat_history", "chat_messages", "history", "conversation", "tasks_output", "items")
-"""Where an export holds its messages."""
+"""Keys under which exports have their messages."""
 
 
 def messages_in(data: object) -> list[Any]:
-    """The messages of an export, in the shape that is observed; none if it is no export."""
+    """The converted messages of an export; empty if it is not one."""
     if isinstance(data, Mapping):
-        return next((found for name in LISTS if (found := messages_in(data.get(name)))), [])
+        return next((messages for name in LISTS if (messages := messages_in(data.get(name)))), [])
     entries = items_of(data)
     return [as_message(entry) for entry in entries] if entries and all(map(_is_message, entries)) else []
 
 
 def as_message(entry: Any) -> Any:
-    """One message; what has a known shape already stays as it is."""
+    """One converted message; a message in a known format is returned unchanged."""
     return next((read(entry) for fits, read in _SHAPES if fits(entry)), entry)
 
 
@@ -36,26 +36,26 @@ def _pair(entry: Sequence[str]) -> dict[str, Any]:
 
 
 def _of_autogen(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """AutoGen's agents speak as `source`; what they call and get stands in the content."""
+    """In AutoGen, `source` is the agent, and tool calls and results are in the content."""
     speaker, content = text_of(entry.get("source")), entry.get("content")
     stamp = {"timestamp": entry["created_at"]} if "created_at" in entry else {}
     own = {"id": entry.get("id"), "name": speaker, **stamp}
     if entry.get("type") == "ToolCallRequestEvent":
         return {"role": "assistant", "content": "", "tool_calls": [_call(dict_of(c)) for c in items_of(content)], **own}
     if entry.get("type") == "ToolCallExecutionEvent":
-        told = [dict_of(each) for each in items_of(content)]
-        said = "\n".join(text_of(each.get("content")) for each in told)
-        return {"role": "tool", "content": said, "tool_call_id": told[0].get("call_id") if told else None, **own}
+        results = [dict_of(each) for each in items_of(content)]
+        text = "\n".join(text_of(each.get("content")) for each in results)
+        return {"role": "tool", "content": text, "tool_call_id": results[0].get("call_id") if results else None, **own}
     return {"role": "user" if speaker == "user" else "assistant", "content": content_text(content), **own}
 
 
 def _of_crew(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """CrewAI tells of each task who did it and what came of it."""
-    said = entry.get("raw") or entry.get("output") or ""
+    """CrewAI exports the agent and the output of each task."""
+    output = entry.get("raw") or entry.get("output") or ""
     return {
         "role": "assistant",
         "name": "_".join(text_of(entry.get("agent")).lower().split()) or "assistant",
-        "content": said if isinstance(said, str) else fields_text(said),
+        "content": output if isinstance(output, str) else fields_text(output),
         **({"timestamp": entry["timestamp"]} if "timestamp" in entry else {}),
     }
 

@@ -1,4 +1,4 @@
-"""The facts of a result without any text: for the log, and for whoever watches the run."""
+"""The facts of a result without text, for logs, events, traces and metrics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from langgraph_scrum_master.model import InjectionRecord, InjectionResult
 from langgraph_scrum_master.protocols import Recorder, RecordsOutcomes
 
 GapOutcome: TypeAlias = Literal["injected", "abstained", "escalated"]
-"""What came of a gap."""
+"""The outcome of a step with a gap."""
 
 
 def outcome(result: InjectionResult) -> GapOutcome:
-    """What came of it, in a word."""
+    """The outcome of a result."""
     if result.injected:
         return "injected"
     return "escalated" if result.escalated else "abstained"
 
 
 def facts(result: InjectionResult) -> dict[str, Any]:
-    """The facts of a result without any text."""
+    """The facts of a result, without text."""
     return {
         "gap_id": result.gap.gap_id,
         "agent": result.gap.agent,
@@ -40,7 +40,7 @@ def facts(result: InjectionResult) -> dict[str, Any]:
 
 
 def count_result(result: InjectionResult) -> None:
-    """Count a result where metrics are kept."""
+    """Update the metrics for a result."""
     reason = result.gap.reason
     if not result.escalated:
         telemetry.count("gaps", reason=reason)
@@ -59,7 +59,7 @@ def log(result: InjectionResult) -> None:
 
 
 async def record_outcome(record: InjectionRecord, recorder: Recorder | None, seconds: float, logged: bool) -> None:
-    """Log and count what became of an injection, and hand it to a recorder that keeps such."""
+    """Log and count the outcome of an injection, and pass it to the recorder if it records outcomes."""
     if logged:
         logger.info(f"injection.{record.outcome}", gap_id=record.gap_id, agent=record.agent, reason=record.reason)
     telemetry.count("outcomes", outcome=record.outcome, reason=record.reason)
@@ -69,5 +69,5 @@ async def record_outcome(record: InjectionRecord, recorder: Recorder | None, sec
 
 
 async def record_result(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:
-    """Hand the result to the recorder, if there is one; that must not cost the agent its context, nor hold it up."""
+    """Pass the result to the recorder, if there is one. Failures and delays do not affect the step."""
     await hand_over(result, recorder, seconds, gap_id=result.gap.gap_id)

@@ -1,4 +1,4 @@
-"""Disk → snapshots: of this version and of earlier ones, bare states, lists of messages, and exports of others."""
+"""Reads snapshots from files: current and earlier versions, plain states, lists of messages, and exports."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from langgraph_scrum_master.team.record.snapshots import (
 from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
 
 FILE_SUFFIXES = (".json", ".jsonl")
-"""The files of a folder that are read."""
+"""Suffixes of the files that are read from a folder."""
 
 
 class Placed(NamedTuple):
-    """A snapshot and where it stands, or why there is none."""
+    """A snapshot with its location, or the problem that prevented reading it."""
 
     where: str
     snapshot: Snapshot | None
     problem: str = ""
     of: int | None = None
-    """How many there are, where each is made only when it is its turn."""
+    """The number of snapshots, if they are created lazily."""
 
 
 def read_json(path: Path | str, text: str | None = None) -> Any:
-    """What a JSON file holds, or this text of it."""
+    """The value in a JSON file, or in this text."""
     text = load_text(path, LARGEST_RECORDING) if text is None else text
     if not text.strip():
         raise DecodeError(f"{str(path)!r} is empty: it must hold JSON")
@@ -51,10 +51,10 @@ def read_json(path: Path | str, text: str | None = None) -> Any:
 
 
 def snapshots_in(path: Path, name: str = "", folder: Path | None = None) -> Iterator[Placed]:
-    """The snapshots of a file of JSON or of JSON lines; what cannot be read is told in its place, and the rest goes on.
+    """The snapshots in a JSON or JSON Lines file. Unreadable entries are returned as problems.
 
-    A list of messages gives a snapshot for each of them, which holds what was there then. A link that leads out of the
-    folder is not followed, if one is given.
+    A list of messages gives one snapshot per message, with the conversation up to it. If `folder` is given, links that
+    lead out of it are not followed.
     """
     name = name or path.name
     try:
@@ -69,27 +69,27 @@ def snapshots_in(path: Path, name: str = "", folder: Path | None = None) -> Iter
 
 
 def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
-    """The one state that a file holds, or this text of it; of a conversation, that after its last message."""
+    """The only state in a file, or in this text; for a conversation, the state after its last message."""
     text, name = load_text(path, LARGEST_RECORDING) if text is None else text, str(path)
     lines = _lines(text)
     if _is_lines(path, lines):
         return _only([_snapshot_of(placed) for placed in _of_lines(name, lines)], name)
     data = read_json(name, text)
-    # Nobody has said anything yet.
+    # An empty conversation.
     if isinstance(data, Mapping) and not _is_whole(data) and data.get("messages") == []:
         return data
-    found = of_data(data, name)
-    # Beside its messages, a state may have keys that an agent requires.
-    rest = data if isinstance(found, Growing) and isinstance(data, Mapping) else {}
-    return {**rest, **_only(found, name)}
+    snapshots = of_data(data, name)
+    # A state may have further keys that an agent requires.
+    rest = data if isinstance(snapshots, Growing) and isinstance(data, Mapping) else {}
+    return {**rest, **_only(snapshots, name)}
 
 
-def _only(found: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
-    if not len(found):
+def _only(snapshots: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
+    if not len(snapshots):
         raise DecodeError(f"{name!r} is empty: it must hold JSON")
-    (last,) = deque(found, maxlen=1)
-    if len(found) > 1 and last.origin != "messages":
-        raise DecodeError(f"{name!r} holds {len(found)} states, not one: `scrum-master replay` looks at all of them")
+    (last,) = deque(snapshots, maxlen=1)
+    if len(snapshots) > 1 and last.origin != "messages":
+        raise DecodeError(f"{name!r} holds {len(snapshots)} states, not one: use `scrum-master replay` for all of them")
     return last.state
 
 
@@ -100,7 +100,7 @@ def _snapshot_of(placed: Placed) -> Snapshot:
 
 
 def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
-    """Write the snapshots as JSON lines; into a `.json` file a single one as a person reads it, or a list of them."""
+    """Write the snapshots as JSON Lines; a `.json` file gets one indented snapshot, or a list."""
     if path.suffix != ".json":
         write_atomically(path, "".join(map(dumped, snapshots)))
     elif len(snapshots) == 1:
@@ -111,14 +111,14 @@ def write_snapshots(path: Path, snapshots: Sequence[Snapshot]) -> None:
 
 
 def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
-    """The snapshots that plain data holds."""
+    """The snapshots in plain data."""
     if isinstance(data, list) and data and all(isinstance(each, Mapping) and _is_whole(each) for each in data):
         whole = [_of_whole(each, name) for each in data]
-        # LangGraph's server gives a thread's history with the newest first.
+        # LangGraph's server returns the newest state of a thread first.
         return whole[::-1] if "values" in data[0] else whole
     if isinstance(data, Mapping) and _is_whole(data):
         return [_of_whole(data, name)]
-    if isinstance(data, Mapping) and any(key in data for key in _TELLING):
+    if isinstance(data, Mapping) and any(key in data for key in _STEP_KEYS):
         return [_of_state(data, name)]
     if messages := messages_in(data):
         return Growing(messages)
@@ -129,22 +129,22 @@ def of_data(data: object, name: str) -> Sequence[Snapshot] | Growing:
 
 
 class Growing:
-    """A snapshot for each message, which holds it and those before it; each is made when it is its turn."""
+    """One lazily created snapshot per message, with the conversation up to it."""
 
     def __init__(self, messages: Sequence[Any]) -> None:
-        self._said = [plain_message(message) for message in messages]
+        self._messages = [plain_message(message) for message in messages]
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._messages)
 
     def __iter__(self) -> Iterator[Snapshot]:
         for end in range(1, len(self) + 1):
-            said = self._said[max(0, end - MOST_MESSAGES) : end]
-            yield Snapshot(state={"messages": said}, step=end, origin="messages")
+            messages = self._messages[max(0, end - MOST_MESSAGES) : end]
+            yield Snapshot(state={"messages": messages}, step=end, origin="messages")
 
 
 def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What an earlier version wrote, in the shape of this one."""
+    """Data of an earlier schema version, upgraded to the current one."""
     version = data.get("schema")
     if not isinstance(version, int) or version < 1:
         raise DecodeError(f"{name!r} has schema {version!r}, it must be a whole number from 1 to {SNAPSHOT_SCHEMA}")
@@ -158,7 +158,7 @@ def upgraded(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _from_1(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The first version was a bare state or list of messages, or that under `state`, with `now` in seconds."""
+    """Version 1 was a plain state or list of messages, or either under `state`, with `now` in seconds."""
     state, now = data.get("state"), data.get("now")
     return {
         "state": {"messages": state} if isinstance(state, list) else state,
@@ -172,7 +172,7 @@ def _from_1(data: Mapping[str, Any]) -> dict[str, Any]:
 def _iso(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat()
-    # A number that is no time.
+    # Not a valid time.
     except (ValueError, OverflowError, OSError):
         return ""
 
@@ -180,19 +180,19 @@ def _iso(seconds: float) -> str:
 UPGRADES: dict[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {1: _from_1}
 """From each version to the next."""
 
-_TELLING = (*(key for key in HOST_KEYS if key != "messages"), *READ_BACK)
-"""With one of these beside its messages, a state is one of a moment, and not a conversation."""
+_STEP_KEYS = (*(key for key in HOST_KEYS if key != "messages"), *READ_BACK)
+"""A state with one of these keys is a single step, not a conversation."""
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
-    """The lines that are not empty, with their numbers."""
+    """The non-empty lines with their numbers."""
     return [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
 
 
 def _is_lines(path: Path, lines: Sequence[tuple[int, str]]) -> bool:
     if path.suffix == ".jsonl" or len(lines) < 2:
         return path.suffix == ".jsonl"
-    # Where the first line is a whole value by itself, so are the others.
+    # If the first line is a complete value, the others are too.
     return lines[0][1].lstrip()[:1] == "{" and lines[0][1].rstrip()[-1:] == "}"
 
 
@@ -219,9 +219,9 @@ def _of_lines(name: str, lines: Sequence[tuple[int, str]]) -> Iterator[Placed]:
 
 
 def _of_states(rows: Sequence[tuple[str, Any]]) -> Iterator[Placed]:
-    """A state a line: the steps of one run if each goes on with the messages of the one before."""
-    said = [items_of(state.get("messages")) for _, state in rows]
-    one_run = all(after[: len(before)] == before for before, after in pairwise(said))
+    """One state per line: the steps of one run if each continues the messages of the previous one."""
+    histories = [items_of(state.get("messages")) for _, state in rows]
+    one_run = all(after[: len(before)] == before for before, after in pairwise(histories))
     origin = "checkpoint" if one_run else "state"
     for step, (where, state) in enumerate(rows, 1):
         yield Placed(where, replace(_of_state(state, where), step=step, origin=origin))
@@ -236,7 +236,7 @@ def _is_state(data: object) -> bool:
     return (
         isinstance(data, Mapping)
         and not _is_whole(data)
-        and (isinstance(data.get("messages"), list) or any(key in data for key in _TELLING))
+        and (isinstance(data.get("messages"), list) or any(key in data for key in _STEP_KEYS))
     )
 
 
@@ -258,7 +258,7 @@ def _of_whole(data: Mapping[str, Any], name: str) -> Snapshot:
 
 
 def _of_server(data: Mapping[str, Any]) -> Snapshot:
-    """A state as LangGraph's server writes it."""
+    """A state in the format of LangGraph's server."""
     step = dict_of(data.get("metadata")).get("step")
     return Snapshot(
         state=state_slice(dict_of(data.get("values"))),

@@ -1,4 +1,4 @@
-"""A result without what must not leave."""
+"""Redacts results and snapshots."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from langgraph_scrum_master.model import ContextGap, InjectionResult, RetrievedC
 
 
 def redacted(result: InjectionResult, redact: Redact | None) -> InjectionResult:
-    """The result with all its words redacted; ids, keys, names, figures and times stay."""
+    """The result with all its text redacted; ids, keys, names, numbers and times are unchanged."""
     if redact is None:
         return result
     return replace(
@@ -25,15 +25,17 @@ def redacted(result: InjectionResult, redact: Redact | None) -> InjectionResult:
 
 
 def redacted_snapshot(snapshot: Snapshot, redact: Redact | None) -> Snapshot:
-    """The snapshot with all words of its state and its result redacted; who spoke, ids and times stay."""
+    """The snapshot with all text redacted; agents, ids and times are unchanged."""
     if redact is None:
         return snapshot
     result = redacted(snapshot.result, redact) if snapshot.result is not None else None
-    return replace(snapshot, state=_within(snapshot.state, redact, _WHO), result=result)
+    return replace(snapshot, state=_within(snapshot.state, redact, _UNREDACTED), result=result)
 
 
-_WHO = frozenset({"role", "type", "name", "id", "tool_call_id", "agent", "current_agent", "active_agent", "timestamp"})
-"""Fields of messages and states without which nothing could be told of them."""
+_UNREDACTED = frozenset(
+    {"role", "type", "name", "id", "tool_call_id", "agent", "current_agent", "active_agent", "timestamp"}
+)
+"""Fields of messages and states that are not redacted."""
 
 
 def _gap(gap: ContextGap, redact: Redact) -> ContextGap:

@@ -1,4 +1,4 @@
-"""State and result → snapshot, and snapshots → disk."""
+"""Takes snapshots and writes them to disk."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from langgraph_scrum_master.model import InjectionResult, Snapshot, SnapshotOrig
 from langgraph_scrum_master.team.state import HOST_KEYS, READ_BACK
 
 SNAPSHOT_SCHEMA = 2
-"""The version of what is written; what earlier ones wrote is brought up to it when it is read."""
+"""The current schema version; earlier versions are upgraded on reading."""
 
 MOST_MESSAGES = 1_000
-"""The last messages that a snapshot keeps: no source looks further back than 500 behind an agent's view."""
+"""Number of latest messages in a snapshot: no source reads more than 500 messages before an agent's view."""
 
 MOST_SNAPSHOTS = 200
-"""Snapshots that a folder keeps, the newest."""
+"""Default number of snapshots in a folder; older ones are deleted."""
 
 
 def taken(
@@ -38,7 +38,7 @@ def taken(
     result: InjectionResult | None = None,
     keys: Iterable[str] = (),
 ) -> Snapshot:
-    """The snapshot of a state: the keys that the scrum master reads, and those that are named beside them."""
+    """A snapshot of a state, with the keys that the scrum master reads and the given `keys`."""
     return Snapshot(
         state=state_slice(state, keys=(*keys, *_required(config))),
         at=at,
@@ -54,18 +54,18 @@ def taken(
 
 
 def state_slice(state: Mapping[str, Any], keys: Iterable[str] = ()) -> dict[str, Any]:
-    """What of a state is read, as JSON shapes: the last messages, the keys that tell of the team, and these keys."""
+    """The part of a state that is read, as JSON values: the latest messages, the known keys, and these keys."""
     handed_over = items_of(read(state.get("handoff_context"), "relevant_state_keys"))
     named = (*HOST_KEYS, *READ_BACK, *keys, *(name for name in handed_over if isinstance(name, str)))
-    kept = {name: plain(state[name]) for name in dict.fromkeys(named) if name != "messages" and name in state}
+    values = {name: plain(state[name]) for name in dict.fromkeys(named) if name != "messages" and name in state}
     if "messages" in state:
-        kept["messages"] = [plain_message(each) for each in items_of(state["messages"])[-MOST_MESSAGES:]]
-    return kept
+        values["messages"] = [plain_message(each) for each in items_of(state["messages"])[-MOST_MESSAGES:]]
+    return values
 
 
 def plain(value: object) -> Any:
-    """The value as JSON shapes; what has fields, such as a dataclass or a model, as a dict of these."""
-    # As most are.
+    """The value as JSON; objects with fields, such as dataclasses and models, become dicts."""
+    # The common case.
     if type(value) is str:
         return value
     if isinstance(value, list | tuple):
@@ -78,8 +78,8 @@ def plain(value: object) -> Any:
 
 
 def plain_message(message: object) -> Any:
-    """The message as JSON shapes, without what is empty in it."""
-    # JSON has no tuples: a pair of role and text would be any list.
+    """The message as JSON, without empty fields."""
+    # JSON has no tuples: a (role, text) pair would become a list.
     if isinstance(message, tuple) and len(message) == 2:
         return {"role": plain(message[0]), "content": plain(message[1])}
     if isinstance(message, Mapping | str):
@@ -88,15 +88,15 @@ def plain_message(message: object) -> Any:
 
 
 def dumped(snapshot: Snapshot, indent: int | None = None) -> str:
-    """The snapshot as JSON, with the version of its shape."""
+    """The snapshot as JSON, with its schema version."""
     data = {"schema": SNAPSHOT_SCHEMA, **snapshot.to_dict()}
     return json.dumps(data, ensure_ascii=False, sort_keys=True, indent=indent) + "\n"
 
 
 class SnapshotRecorder:
-    """Writes each snapshot into a file of its own in a folder, which is made, and lets the oldest go.
+    """Writes each snapshot to its own file in a folder and deletes the oldest files. Creates the folder.
 
-    `keys` names what sources of yours read in the state beside the keys that are known.
+    `keys` names the additional state keys that custom sources read.
     """
 
     def __init__(self, folder: str | Path, *, most: int = MOST_SNAPSHOTS, keys: Iterable[str] = ()) -> None:
@@ -107,7 +107,7 @@ class SnapshotRecorder:
         self.keys = tuple(keys)
 
     def __call__(self, snapshot: Snapshot) -> None:
-        """Write one file; its name begins with the time, so that names are in order."""
+        """Write one file; its name starts with the time, so that files sort by time."""
         moment = "".join(char for char in snapshot.at.split("+")[0] if char.isalnum())
         gap = snapshot.result.gap.gap_id if snapshot.result is not None else ""
         name = f"{moment}-{digest(snapshot.thread, gap)}{_SUFFIX}"
