@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(tmp_path: Pa
         (warning,) = warnings
         reasons.append(warning.removeprefix(f"{odd} "))
 
-    assert reasons == ["is binary", "is not UTF-8", "is larger than 1,000,000 bytes", "is no file"]
+    assert reasons == ["is binary", "is not UTF-8", "is larger than 1,000,000 bytes", "is not a file"]
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

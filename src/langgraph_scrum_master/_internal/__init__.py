@@ -1,1 +1,1 @@
-"""Helpers that no other package knows of: threads, logging, telemetry, serialisation, reading what others wrote."""
+"""Internal helpers: threads, logging, telemetry, serialisation, settings, and reading untrusted data."""

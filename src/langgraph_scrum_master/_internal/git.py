@@ -1,7 +1,7 @@
-"""The package's only way to run git, safe on repositories that nobody vetted.
+"""Runs git, safely on untrusted repositories. No other module runs git.
 
-A repository's own configuration can name programs that git runs, even to list files. What could run one is switched off
-here, on the command line and in the environment, both of which take precedence over the repository.
+A repository's configuration can name programs that git runs, even to list files. This module disables them on the
+command line and in the environment, both of which take precedence over the repository.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 SECONDS = 60.0
-"""How long one call may take unless the caller says otherwise, by hand."""
+"""The default timeout of a call, by hand."""
 
 _CONFIG = {
-    # Files of the repository's choosing, such as a device without an end.
+    # Files that the repository names can be endless devices.
     "core.attributesFile": os.devnull,
     "diff.orderFile": os.devnull,
     "log.mailmap": "false",
@@ -32,20 +32,20 @@ _CONFIG = {
     "gpg.x509.program": "false",
     "log.showSignature": "false",
     "protocol.allow": "never",
-    # Only this scope and the user's may set it. A folder laid out like a bare repository is otherwise taken for one.
+    # Otherwise git treats any folder with the layout of a bare repository as one.
     "safe.bareRepository": "explicit",
 }
 
 Subcommand: TypeAlias = Literal["diff", "log", "ls-files", "rev-parse", "symbolic-ref"]
-"""What the package needs of git. Those that compare files on disk, as `status` does, are not among them: they run the
-repository's filters, which cannot be switched off."""
+"""The supported subcommands. Those that compare files on disk, such as `status`, run the repository's filters, which
+cannot be disabled."""
 
-_DIFFING = ("--no-color", "--no-ext-diff", "--no-textconv")
-_OPTIONS: dict[Subcommand, tuple[str, ...]] = {"diff": _DIFFING, "log": (*_DIFFING, "--no-show-signature")}
-"""What a subcommand needs besides: drivers have names of the repository's choosing, so no setting switches them off."""
+_DIFF_OPTIONS = ("--no-color", "--no-ext-diff", "--no-textconv")
+_OPTIONS: dict[Subcommand, tuple[str, ...]] = {"diff": _DIFF_OPTIONS, "log": (*_DIFF_OPTIONS, "--no-show-signature")}
+"""Options per subcommand. They disable drivers, which the repository names, so that no setting can."""
 
 _ENVIRONMENT = {
-    # Unlike `protocol.allow`, a repository's `protocol.<name>.allow` does not override it. No protocol is allowed.
+    # Unlike `protocol.allow`, a repository's `protocol.<name>.allow` cannot override it. Empty allows none.
     "GIT_ALLOW_PROTOCOL": "",
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -54,22 +54,22 @@ _ENVIRONMENT = {
 
 
 class GitOutput(NamedTuple):
-    """How a call ended, and what it printed."""
+    """The exit code and the output of a call."""
 
     code: int
-    """The exit code; 0 if it worked."""
+    """The exit code; 0 for success."""
     text: str
     problem: str
-    """The first line that it printed as an error."""
+    """The first line on standard error."""
 
 
 def git(root: Path, subcommand: Subcommand, *arguments: str, seconds: float = SECONDS) -> GitOutput:
-    """What git prints in a folder, run so that nothing of the repository is executed.
+    """The output of git in a folder. No code of the repository is executed.
 
-    `diff` must be given two commits. Raises TimeoutError if it takes too long, and OSError if it cannot be run.
+    `diff` needs two commits. Raises TimeoutError after `seconds`, and OSError if git cannot be run.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             _command(root, subcommand, *arguments),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -79,8 +79,8 @@ def git(root: Path, subcommand: Subcommand, *arguments: str, seconds: float = SE
         )
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"git {subcommand} took longer than {seconds:g} s") from error
-    problem = done.stderr.decode(errors="replace").strip().split("\n")[0]
-    return GitOutput(done.returncode, done.stdout.decode(errors="replace"), problem)
+    problem = process.stderr.decode(errors="replace").strip().split("\n")[0]
+    return GitOutput(process.returncode, process.stdout.decode(errors="replace"), problem)
 
 
 def _command(root: Path, subcommand: Subcommand, *arguments: str) -> list[str]:
@@ -90,6 +90,6 @@ def _command(root: Path, subcommand: Subcommand, *arguments: str) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """The process's own, without variables that lead git elsewhere or have it run something."""
+    """The environment without `GIT_` variables, which can redirect git or name programs."""
     own = {name: value for name, value in os.environ.items() if not name.upper().startswith("GIT_")}
     return own | _ENVIRONMENT

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used, as its stub lists them."""
+"""Lazy exports: a package imports a name from its stub on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|([^\n]*))", re.M)
 
 
 def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package: its stub, beside its file, says where each name is from."""
+    """The `__getattr__` and `__dir__` of a package, which read its `.pyi` stub for the module of each name."""
 
     @cache
     def homes() -> dict[str, str]:
@@ -27,7 +27,7 @@ def lazy_exports(package: str, file: str) -> tuple[Callable[[str], Any], Callabl
     def get(name: str) -> Any:
         if name == "__all__":
             return sorted(homes())
-        # Python itself looks for such names on every import.
+        # Python looks up dunder names on every import.
         if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(homes()[name]), name)

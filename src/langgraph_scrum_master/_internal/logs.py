@@ -1,4 +1,4 @@
-"""The log, without what must not leave: errors may quote what they met."""
+"""Logging with redaction: errors can quote private data."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from functools import cache
 from typing import Any, TypeAlias
 
 Redact: TypeAlias = Callable[[str], str]
-"""Gives a text without what must not leave. If it fails, nothing of the text leaves."""
+"""Redacts a text. If it raises, the whole text is redacted."""
 
 TEXT_FIELDS = frozenset(("error", "query", "value"))
-"""Fields of an event that may hold words of messages, memories or errors; the others are names, ids and figures."""
+"""The fields that can contain words of messages, memories or errors. The others are names, ids and numbers."""
 
 _redact: ContextVar[Redact | None] = ContextVar("scrum_master_redact", default=None)
 
 
 @contextmanager
 def redacting(redact: Redact | None) -> Iterator[None]:
-    """Have all that is logged within redacted."""
+    """Redact everything that is logged in the block."""
     token = _redact.set(redact)
     try:
         yield
@@ -30,16 +30,16 @@ def redacting(redact: Redact | None) -> Iterator[None]:
 
 
 def cleaned(facts: Mapping[str, Any], redact: Redact | None) -> dict[str, Any]:
-    """The facts of an event with their words redacted."""
+    """The fields of an event, with texts redacted."""
     if redact is None:
         return dict(facts)
     return {name: redact(str(fact)) if name in TEXT_FIELDS else fact for name, fact in facts.items()}
 
 
 def _log(level: int, event: str, facts: Mapping[str, Any]) -> None:
-    """Log through structlog where the host has configured it, else through `logging`, which is silent by default."""
+    """Log through structlog if the host has configured it, else through `logging`, which is silent by default."""
     facts = cleaned(facts, _redact.get())
-    # A host that never loaded structlog has not configured it, and loading it takes longer than all of ours.
+    # If structlog is not imported, it is not configured. Importing it takes longer than importing this package.
     structlog = sys.modules.get("structlog")
     if structlog is not None and structlog.is_configured():
         structlog.get_logger(_NAME).log(level, event, **facts)
@@ -56,18 +56,18 @@ logging.getLogger(_NAME).addHandler(logging.NullHandler())
 
 
 class _Logger:
-    """Logs events with the redaction of the moment."""
+    """Logs events with the current redaction."""
 
     def info(self, event: str, **facts: Any) -> None:
-        """Log that something happened."""
+        """Log an event."""
         _log(logging.INFO, event, facts)
 
     def warning(self, event: str, **facts: Any) -> None:
-        """Log that something went on in another way than meant."""
+        """Log a problem that the package worked around."""
         _log(logging.WARNING, event, facts)
 
     def error(self, event: str, **facts: Any) -> None:
-        """Log that something failed."""
+        """Log a failure."""
         _log(logging.ERROR, event, facts)
 
 
@@ -80,5 +80,5 @@ def _log_once(key: str, got: str, expected: str) -> None:
 
 
 def not_understood(key: str, value: object, expected: str) -> None:
-    """Log, once per process, that a key of the state has a shape that is not read."""
+    """Log, once per process, that a key of the state has an unexpected type."""
     _log_once(key, type(value).__name__, expected)

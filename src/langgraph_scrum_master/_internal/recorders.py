@@ -1,4 +1,4 @@
-"""Handing a record to a recorder: off the event loop, against a deadline, and whatever it raises is logged."""
+"""Calls recorders off the event loop, with a timeout. Exceptions are logged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 async def record(value: T, recorder: Callable[[T], object] | None, seconds: float, **about: object) -> None:
-    """Hand the value to the recorder, if there is one. `about` is logged if that fails."""
+    """Pass the value to the recorder, if there is one. A failure is logged with `about`."""
     if recorder is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Frozen value ⇄ plain data: one pair for the state, snapshots, the audit log and the command line."""
+"""Converts frozen dataclasses to plain data and back, for the state, snapshots, the audit log and the command line."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def to_plain(value: object) -> Any:
-    """The value as JSON shapes: dict, list, str, int, float, bool and None."""
+    """The value as JSON types: dict, list, str, int, float, bool and None."""
     return _adapter(cast(Any, type(value))).dump_python(value, mode="json")
 
 
 def from_plain(kind: type[T], data: object) -> T:
-    """The value that `to_plain` made `data` from; keys it does not know are ignored, absent ones take their default."""
+    """The value from the output of `to_plain`. Unknown keys are ignored, missing ones get their default."""
     from pydantic import ValidationError
 
     try:
@@ -34,7 +34,7 @@ def from_plain(kind: type[T], data: object) -> T:
 
 
 def json_shapes(value: object) -> Any:
-    """The value with everything that a checkpoint would change brought to the JSON shape it would come back as."""
+    """The value as JSON types, as a checkpoint would return it."""
     match value:
         case None | bool():
             return value
@@ -45,7 +45,7 @@ def json_shapes(value: object) -> Any:
         case float():
             return float(value) if isfinite(value) else None
         case dict() if all(type(item) is str for item in value.values()) and all(type(key) is str for key in value):
-            # As most are.
+            # Fast path: most dicts have only texts.
             return dict(value)
         case Mapping():
             return {str(key): json_shapes(item) for key, item in value.items()}
@@ -58,17 +58,17 @@ def json_shapes(value: object) -> Any:
 
 
 class Plain:
-    """Gives a frozen dataclass its way to plain data and back."""
+    """Adds `to_dict` and `from_dict` to a frozen dataclass."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """This value as JSON shapes."""
+        """This value as JSON types."""
         return cast(dict[str, Any], to_plain(self))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The value whose `to_dict` gave `data`."""
+        """The value from the output of `to_dict`."""
         return from_plain(cls, data)
 
 

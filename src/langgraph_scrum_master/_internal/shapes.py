@@ -1,4 +1,4 @@
-"""Reading what others wrote: a dict or an object, a key there or not, of this type or another."""
+"""Reads untrusted data: dicts or objects, with missing keys and unexpected types."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from langgraph_scrum_master.errors import ConfigError
 T = TypeVar("T")
 
 _LARGEST = 1_000_000
-"""Bytes of a file that is read."""
+"""The maximum size of a file in bytes."""
 
 
 def read(thing: object, name: str, default: Any = None) -> Any:
     """A dict's key or an object's attribute."""
-    # Asked for each message several times: whether something is a Mapping takes much longer to find out.
+    # A hot path: the check for Mapping is much slower.
     if isinstance(thing, dict):
         return thing.get(name, default)
     try:
-        found = getattr(thing, name, default)
-        return thing.get(name, default) if found is default and isinstance(thing, Mapping) else found
+        value = getattr(thing, name, default)
+        return thing.get(name, default) if value is default and isinstance(thing, Mapping) else value
     # A host's own type may raise anything here.
     except Exception:
         return default
@@ -47,7 +47,7 @@ def mapping_of(thing: object) -> Mapping[str, Any]:
 
 
 def truthy(thing: object) -> bool:
-    """Whether the thing counts as true; what cannot say does not."""
+    """Whether the thing is true. False if its `__bool__` raises."""
     try:
         return bool(thing)
     # A host's own type may raise anything here.
@@ -56,18 +56,18 @@ def truthy(thing: object) -> bool:
 
 
 def absent(thing: object) -> bool:
-    """Whether there is nothing: None, or an empty text or collection. A zero or False is something."""
-    # Asked at each step: a union of types would be made anew each time, and a Mapping takes longest to find out.
+    """Whether the thing is None or an empty text or collection. 0 and False are not absent."""
+    # A hot path: a union of types would be created on each call, and the check for Mapping is the slowest.
     return thing is None or (isinstance(thing, (str, list, tuple, set, dict, Mapping)) and not thing)
 
 
 def well_formed(text: str) -> str:
-    """The text with what is no character (a lone surrogate) replaced, fit for any encoder."""
+    """The text with lone surrogates replaced, so that it can be encoded."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def storable(value: T) -> T:
-    """The value without what a database would refuse in texts: lone surrogates and NUL."""
+    """The value without lone surrogates and NUL, which databases reject."""
     cleaned: Any = value
     match cleaned:
         case str():
@@ -80,47 +80,47 @@ def storable(value: T) -> T:
 
 
 def as_label(name: str) -> str:
-    """The name as one label of a store's namespace, which may hold no dot."""
+    """The name as a label of a store's namespace, which must not have dots."""
     return quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
 
 
 def from_label(label: str) -> str:
-    """The name that `as_label` made the label of."""
+    """The inverse of `as_label`."""
     return unquote(label, errors="surrogatepass")
 
 
 def text_of(thing: object) -> str:
-    """The thing if it is text, else nothing."""
+    """The thing if it is a text, else an empty text."""
     return thing if isinstance(thing, str) else ""
 
 
 def items_of(thing: object) -> Sequence[Any]:
-    """The thing if it is a list or a tuple, else nothing."""
+    """The thing if it is a list or a tuple, else an empty tuple."""
     return thing if isinstance(thing, (list, tuple)) else ()
 
 
 def dict_of(thing: object) -> Mapping[str, Any]:
-    """The thing if it is a dict, else nothing."""
+    """The thing if it is a mapping, else an empty dict."""
     return thing if isinstance(thing, dict) or isinstance(thing, Mapping) else {}  # noqa: SIM101 - the first is fast
 
 
 def content_text(content: object) -> str:
-    """The text of a message's content, given as text or as blocks."""
+    """The text of a message's content, which is a text or a list of blocks."""
     if isinstance(content, str):
         return content
     return "\n".join(filter(None, (_block_text(block) for block in items_of(content))))
 
 
 def fields_text(thing: object) -> str:
-    """A dict or an object's fields as lines of `name: value`, empty ones left out; anything else as text."""
+    """A mapping as lines of `name: value` without empty ones; anything else as text."""
     if isinstance(thing, str):
         return thing
     if isinstance(thing, list | tuple):
         return ", ".join(fields_text(item) for item in thing)
     if not isinstance(thing, Mapping):
         return "" if thing is None else str(thing)
-    shown = ((str(name).replace("_", " "), fields_text(value)) for name, value in thing.items())
-    return "\n".join(f"{name}: {value}" for name, value in shown if value)
+    lines = ((str(name).replace("_", " "), fields_text(value)) for name, value in thing.items())
+    return "\n".join(f"{name}: {value}" for name, value in lines if value)
 
 
 def _block_text(block: object) -> str:
@@ -128,11 +128,11 @@ def _block_text(block: object) -> str:
 
 
 def file_text(path: Path) -> str:
-    """The text of a file that others wrote. Raises ValueError, saying why, if it has none to give."""
+    """The text of an untrusted file. Raises ValueError with the reason if it cannot be read."""
     try:
-        # A pipe or a device would keep whoever reads it waiting.
+        # Reading a pipe or a device can block.
         if not path.is_file():
-            raise ValueError("is no file")
+            raise ValueError("is not a file")
         content = read_bytes(path, _LARGEST)
     except UnfitFileError as error:
         raise ValueError(f"is {error.strerror}") from error
@@ -147,7 +147,7 @@ def file_text(path: Path) -> str:
 
 
 def switch(text: str) -> bool:
-    """What a setting that is on or off says."""
+    """Parse a boolean setting. Raises ValueError."""
     try:
         return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
     except KeyError:
@@ -155,7 +155,7 @@ def switch(text: str) -> bool:
 
 
 def one_of(name: str, value: str, valid: object) -> str:
-    """The value, if it is one of those; else an error that names them."""
+    """The value, if it is valid for this `Literal`. Raises ConfigError with the valid values."""
     names = get_args(valid)
     if value not in names:
         raise ConfigError(f"{name} must be one of {', '.join(names)}, got {value!r}")

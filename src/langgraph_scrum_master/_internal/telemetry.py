@@ -1,4 +1,4 @@
-"""Spans and metrics for OpenTelemetry, where the host has set it up; without it, nothing is loaded and nothing done."""
+"""OpenTelemetry spans and metrics. Does nothing unless the host has set up OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 INSTRUMENTATION = "langgraph_scrum_master"
-"""The name of our tracer and our meter."""
+"""The name of the tracer and the meter."""
 
 METRIC_PREFIX = "scrum_master."
-"""What the names of our spans, attributes and metrics begin with."""
+"""The prefix of spans, attributes and metrics."""
 
 
 @contextmanager
 def span(name: str, began: int | None = None, **attributes: Any) -> Iterator[Span | None]:
-    """A span around what is done within; what is raised there marks it as failed, by its type alone."""
+    """A span around the block. An exception marks it as failed, with its type but not its text."""
     tracer = _tracer()
     if tracer is None:
         yield None
@@ -41,19 +41,19 @@ def span(name: str, began: int | None = None, **attributes: Any) -> Iterator[Spa
 
 
 def past(name: str, began: int, ended: int) -> None:
-    """A span of something that is over, in nanoseconds since the epoch."""
+    """A span that has already ended, in nanoseconds since the epoch."""
     if (tracer := _tracer()) is not None:
         tracer.start_span(METRIC_PREFIX + name, start_time=began).end(ended)
 
 
 def note(opened: Span | None, **attributes: Any) -> None:
-    """Write attributes to a span."""
+    """Set attributes of a span."""
     if opened is not None:
         opened.set_attributes(_named(attributes))
 
 
 def failed(opened: Span | None, kind: str) -> None:
-    """Mark a span as failed: only the kind of error is told, its text may quote anything."""
+    """Mark a span as failed, with the type of the error. Its text could contain private data."""
     if opened is None:
         return
     from opentelemetry.trace import Status, StatusCode
@@ -68,22 +68,22 @@ def count(name: str, by: int = 1, **attributes: Any) -> None:
 
 
 def measure(name: str, value: float, **attributes: Any) -> None:
-    """Record a value of a histogram."""
+    """Record a value in a histogram."""
     if (meters := _meters()) is not None:
         meters.histograms[name].record(value, _named(attributes))
 
 
 COUNTERS = {
-    "gaps": "Gaps that were looked into.",
-    "injections": "Gaps for which an agent was given context.",
-    "abstentions": "Gaps for which nothing good enough was found.",
-    "escalations": "Needs that came up again after all attempts.",
-    "outcomes": "Injections of which it shows what became of them.",
-    "source_failures": "Sources that failed or were late.",
+    "gaps": "Gaps that were detected.",
+    "injections": "Gaps for which context was injected.",
+    "abstentions": "Gaps for which no context reached the bar.",
+    "escalations": "Needs that recurred after all attempts.",
+    "outcomes": "Injections with a known outcome.",
+    "source_failures": "Sources that failed or missed the deadline.",
 }
 HISTOGRAMS = {
-    "tokens": ("{token}", "Tokens that an agent was given."),
-    "duration": ("s", "From the gap to the result."),
+    "tokens": ("{token}", "Injected tokens."),
+    "duration": ("s", "Time from the gap to the result."),
 }
 
 
@@ -93,23 +93,23 @@ class _Meters(NamedTuple):
 
 
 def _tracer() -> Tracer | None:
-    # Who has not even imported it has not set it up.
-    return _our_tracer() if "opentelemetry.trace" in sys.modules else None
+    # If it is not imported, the host has not set it up.
+    return _package_tracer() if "opentelemetry.trace" in sys.modules else None
 
 
 def _meters() -> _Meters | None:
-    return _our_meters() if "opentelemetry.metrics" in sys.modules else None
+    return _package_meters() if "opentelemetry.metrics" in sys.modules else None
 
 
 @lru_cache(maxsize=1)
-def _our_tracer() -> Tracer:
+def _package_tracer() -> Tracer:
     from opentelemetry.trace import get_tracer
 
     return get_tracer(INSTRUMENTATION)
 
 
 @lru_cache(maxsize=1)
-def _our_meters() -> _Meters:
+def _package_meters() -> _Meters:
     from opentelemetry.metrics import get_meter
 
     meter = get_meter(INSTRUMENTATION)

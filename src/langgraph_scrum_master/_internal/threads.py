@@ -1,4 +1,4 @@
-"""Between threads and event loops: waiting for a coroutine from code that cannot await, and calling what blocks."""
+"""Bridges threads and event loops: runs coroutines from synchronous code, and blocking calls from coroutines."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from langgraph_scrum_master._internal.logs import logger
 T = TypeVar("T")
 
 
-class _Home(NamedTuple):
+class _Background(NamedTuple):
     loop: asyncio.AbstractEventLoop
     thread: threading.Thread
     process: int
 
 
 _lock = threading.Lock()
-_home: _Home | None = None
+_current: _Background | None = None
 
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
-    """What the coroutine gives. Works inside a running event loop too, whose thread it then holds up."""
-    home = _own_home()
-    if threading.current_thread() is home.thread:
+    """Run a coroutine from synchronous code and return its result. Inside a running event loop, it blocks that loop."""
+    background = _background()
+    if threading.current_thread() is background.thread:
         work.close()
-        raise RuntimeError("wait_for was called on its own event loop, where it would wait for ever: await instead")
-    # The caller's context variables, a graph's configuration among them, hold in the other thread as well.
+        raise RuntimeError("wait_for was called on its own event loop, which would deadlock: use await instead")
+    # Carries the caller's context variables, such as a graph's configuration, into the other thread.
     context = copy_context()
 
     async def run() -> T:
         return await asyncio.get_running_loop().create_task(work, context=context)
 
-    return asyncio.run_coroutine_threadsafe(run(), home.loop).result()
+    return asyncio.run_coroutine_threadsafe(run(), background.loop).result()
 
 
 async def off_loop(call: Callable[..., T], *args: Any) -> T:
-    """What a blocking call gives, made in a daemon thread that nobody else has meanwhile.
+    """Run a blocking call in a daemon thread of its own and return its result.
 
-    Not in the loop's executor: calls that hang would fill it up, and closing the loop would wait for them.
+    Not in the loop's executor: hanging calls would exhaust it, and closing the loop would wait for them.
     """
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
@@ -59,19 +59,19 @@ async def off_loop(call: Callable[..., T], *args: Any) -> T:
             settled = (outcome.set_result, context.run(call, *args))
         except BaseException as error:
             settled = (outcome.set_exception, contained(error))  # type: ignore[assignment]
-        # The loop may be gone by now: then nobody waits.
+        # The loop may be closed by now. Then nobody waits for the result.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *settled)
 
-    _in_a_thread(work)
+    _run_in_thread(work)
     return await outcome
 
 
 def contained(error: BaseException) -> Exception:
-    """The exception of somebody else's code as one that `except Exception` catches.
+    """The error as an `Exception`, so that `except Exception` catches it.
 
-    `SystemExit`, `KeyboardInterrupt` and native panics would end the event loop of whoever waits, and a future takes no
-    `StopIteration`.
+    `SystemExit`, `KeyboardInterrupt` and native panics of third-party code would end the event loop, and a future
+    rejects `StopIteration`.
     """
     if isinstance(error, Exception) and not isinstance(error, StopIteration):
         return error
@@ -80,7 +80,7 @@ def contained(error: BaseException) -> Exception:
     return wrapped
 
 
-def _in_a_thread(work: Callable[[], None]) -> None:
+def _run_in_thread(work: Callable[[], None]) -> None:
     try:
         worker = _idle.pop()
     except IndexError:
@@ -89,7 +89,7 @@ def _in_a_thread(work: Callable[[], None]) -> None:
 
 
 class _Worker(threading.Thread):
-    """A thread that makes one call after the other, and waits in between; one that hangs is not asked again."""
+    """A thread that runs one call after another. A hanging one is not reused."""
 
     def __init__(self) -> None:
         super().__init__(name="scrum-master-call", daemon=True)
@@ -97,16 +97,16 @@ class _Worker(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Work until there are enough others that are idle."""
+        """Run calls until there are enough idle workers."""
         while True:
             self.jobs.get()()
-            if len(_idle) >= _MOST_IDLE:
+            if len(_idle) >= _MAX_IDLE:
                 return
             _idle.append(self)
 
 
-_MOST_IDLE = 8
-"""Threads that wait for the next call."""
+_MAX_IDLE = 8
+"""The maximum of idle threads."""
 
 _idle: list[_Worker] = []
 # A forked child has none of its parent's threads.
@@ -114,20 +114,20 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_idle.clear)
 
 
-def _own_home() -> _Home:
-    global _home
+def _background() -> _Background:
+    global _current
     with _lock:
         # A forked child has the loop but not its thread.
-        if _home is None or _home.process != os.getpid():
+        if _current is None or _current.process != os.getpid():
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=_run, args=(loop,), name="scrum-master", daemon=True)
             thread.start()
-            _home = _Home(loop, thread, os.getpid())
-        return _home
+            _current = _Background(loop, thread, os.getpid())
+        return _current
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop for ever: every later call in the process would wait for a loop that has ended."""
+    """Run the loop forever: if it ended, every later call in the process would hang."""
     while True:
         try:
             loop.run_forever()
