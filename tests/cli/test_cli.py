@@ -33,7 +33,7 @@ def scrum_master(*arguments: str, given: str | None = None) -> subprocess.Comple
     return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False, input=given)
 
 
-def test_without_a_command_it_teaches() -> None:
+def test_without_a_command_it_prints_help() -> None:
     shown = CliRunner().invoke(app, [])
 
     for command in ("run", "detect", "version"):
@@ -45,7 +45,7 @@ def test_the_version_is_the_installed_one() -> None:
 
 
 @pytest.mark.parametrize("call", [["version"], ["--version"]])
-def test_the_version_is_told_by_command_and_option(call: list[str]) -> None:
+def test_a_command_and_an_option_print_the_version(call: list[str]) -> None:
     done = CliRunner().invoke(app, call)
 
     assert (done.exit_code, done.stdout) == (0, version("langgraph-scrum-master") + "\n")
@@ -102,14 +102,14 @@ def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
     assert (gap["agent"], gap["reason"]) == ("dev", "clarification_requested")
 
 
-def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
+def test_detect_reads_standard_input_and_reports_no_gap() -> None:
     done = scrum_master("detect", "-", given='{"messages": []}')
 
     assert (done.returncode, done.stdout) == (0, "No gap: nobody lacks context.\n")
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (None, "cannot read"),
         ("{broken", "is not JSON"),
@@ -117,7 +117,9 @@ def test_detect_reads_standard_input_and_says_that_all_is_well() -> None:
         ("7", "must hold a snapshot, a state (with `messages` or another key that is read), or messages"),
     ],
 )
-def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content: str | None, told: str) -> None:
+def test_a_bad_file_is_reported_in_one_line_with_exit_code_2(
+    tmp_path: Path, content: str | None, expected: str
+) -> None:
     path = tmp_path / "state.json"
     if content is not None:
         path.write_text(content)
@@ -126,7 +128,7 @@ def test_a_bad_file_is_told_in_one_line_with_exit_code_2(tmp_path: Path, content
 
     assert done.returncode == 2
     assert done.stderr.startswith("scrum-master: ")
-    assert told in done.stderr
+    assert expected in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -143,33 +145,33 @@ ASKED = "Which queue do refunds go to?"
     ],
     ids=["snapshot", "autogen", "crewai", "server"],
 )
-def test_detect_reads_what_replay_reads(data: object) -> None:
+def test_detect_accepts_the_formats_of_replay(data: object) -> None:
     done = CliRunner().invoke(app, ["detect", "-", "--json"], input=json.dumps(data))
 
     assert [(gap["agent"], gap["reason"]) for gap in json.loads(done.stdout)] == [("dev", "clarification_requested")]
 
 
-def test_detect_keeps_what_a_state_has_beside_its_messages() -> None:
+def test_detect_reads_the_other_keys_of_a_state() -> None:
     asked = json.dumps({"messages": STUCK["messages"], "code_patterns": "as in the billing service"})
 
     assert state_in(Path("-"), asked)["code_patterns"] == "as in the billing service"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         *((text, "must hold a snapshot, a state") for text in ('{"mesages": []}', '{"foo": 1}', "{}", "[]")),
         (
             "\n".join([json.dumps(STUCK | {"current_agent": "dev"})] * 2),
-            "holds 2 states, not one: `scrum-master replay`",
+            "holds 2 states, not one: ",
         ),
     ],
 )
-def test_detect_refuses_what_it_does_not_understand(text: str, told: str) -> None:
+def test_detect_rejects_unknown_formats(text: str, expected: str) -> None:
     done = CliRunner().invoke(app, ["detect", "-"], input=text)
 
     assert done.stdout == ""
-    with pytest.raises(ScrumMasterError, match=re.escape(told)):
+    with pytest.raises(ScrumMasterError, match=re.escape(expected)):
         raise done.exception or AssertionError
 
 
@@ -188,7 +190,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["", "json"])
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         ("detect empty.json", "'empty.json' is empty: it must hold JSON"),
         ("detect folder", "cannot read 'folder': Is a directory"),
@@ -214,19 +216,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("records list empty.json", "'empty.json' is not a LangGraph store"),
     ],
 )
-def test_what_cannot_be_done_is_told_and_leaves_nothing(place: Path, call: str, told: str, options: list[str]) -> None:
+def test_bad_input_is_reported_and_writes_nothing(place: Path, call: str, expected: str, options: list[str]) -> None:
     before = sorted(place.rglob("*"))
 
     done = CliRunner().invoke(app, [*call.split(), *options])
 
     assert isinstance(done.exception, ScrumMasterError), done.output
-    assert told in str(done.exception)
+    assert expected in str(done.exception)
     assert "hunter2" not in f"{done.output}{done.exception}"
     assert not options or not done.stdout or json.loads(done.stdout)["steps"] == []
     assert sorted(place.rglob("*")) == before
 
 
-def test_a_query_of_nothing_is_refused(place: Path) -> None:
+def test_an_empty_query_is_rejected(place: Path) -> None:
     assert CliRunner().invoke(app, ["remember", "Refunds go to refunds-v2.", "--memory", "m"]).exit_code == 0
 
     for command in ("memory", "knowledge"):
@@ -234,7 +236,7 @@ def test_a_query_of_nothing_is_refused(place: Path) -> None:
         assert "the query must not be empty, got ' '" in str(done.exception)
 
 
-def test_what_the_system_refuses_is_told_in_one_line() -> None:
+def test_an_error_of_the_system_is_reported_in_one_line() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([COMMAND, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
 
@@ -243,25 +245,25 @@ def test_what_the_system_refuses_is_told_in_one_line() -> None:
 
 @pytest.mark.skipif(os.name != "posix" or not shutil.which("setpriv"), reason="permissions cannot be given up here")
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         (["replay", "locked"], "cannot read 'locked': Permission denied"),
         (["replay", "locked/chat.json"], "cannot read 'locked/chat.json': Permission denied"),
         (["brief", "--project-root", "locked"], "Permission denied"),
     ],
 )
-def test_what_may_not_be_read_is_told(place: Path, call: list[str], told: str) -> None:
+def test_missing_permissions_are_reported(place: Path, call: list[str], expected: str) -> None:
     (place / "locked").mkdir(mode=0)
     # Root may read all but for this.
     without = ["--bounding-set=-dac_override,-dac_read_search"] if os.getuid() == 0 else []
 
     done = subprocess.run(["setpriv", *without, COMMAND, *call], capture_output=True, text=True, check=False)
 
-    assert told in done.stderr
+    assert expected in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_odd_characters_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+def test_odd_characters_and_a_byte_order_mark_are_accepted(tmp_path: Path) -> None:
     odd = {"messages": [{"role": "assistant", "name": "dev", "content": "Which \ud800 database do we use?"}]}
     (tmp_path / "state.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(odd).encode())
 
@@ -270,7 +272,7 @@ def test_odd_characters_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None
         assert (done.returncode, "clarification_requested" in done.stdout) == (0, True), done.stderr
 
 
-def test_a_picture_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     done = scrum_master("run", "--svg", str(tmp_path / "file" / "run.svg"))
@@ -295,7 +297,7 @@ def _named(*words: str) -> tuple[Any, list[str]]:
 
 
 @pytest.mark.parametrize("call", [call for calls in EXAMPLES.values() for call in calls])
-def test_what_the_help_shows_can_be_called(call: str) -> None:
+def test_examples_in_the_help_are_valid_calls(call: str) -> None:
     command, rest = _named(*shlex.split(re.split(" [<>|] ", call)[0]))
 
     assert not hasattr(command, "commands"), call
@@ -320,13 +322,13 @@ def _too_much(call: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_what_the_prose_of_a_page_has_one_call_can_be_called(page: Path) -> None:
+def test_calls_in_the_prose_of_a_page_are_valid(page: Path) -> None:
     calls = set(_calls_in(page.read_text(encoding="utf-8")))
 
     assert {call: left for call in calls if (left := _too_much(call))} == {}
 
 
-def test_a_call_that_cannot_be_is_noticed() -> None:
+def test_an_invalid_call_is_noticed() -> None:
     assert list(_calls_in("`scrum-master index code \\| docs X`, `scrum-master run`")) == [
         "index code X",
         "index docs X",
@@ -338,7 +340,7 @@ def test_a_call_that_cannot_be_is_noticed() -> None:
         _too_much("memory check --repare")
 
 
-def test_every_command_shows_how_it_is_called() -> None:
+def test_every_command_has_examples() -> None:
     for path, command in _leaves(get_command(app)):
         shown = [line.partition("   #")[0] for line in (command.epilog or "").splitlines()]
 
@@ -347,7 +349,7 @@ def test_every_command_shows_how_it_is_called() -> None:
         assert {call.startswith(f"scrum-master {path}") for call in shown[1:]} == {True}, path
 
 
-def test_examples_are_of_commands_that_there_are() -> None:
+def test_examples_are_for_existing_commands() -> None:
     assert [path for path in EXAMPLES if path and _named(*path.split())[1]] == []
 
 
@@ -355,7 +357,7 @@ def test_the_first_help_shows_where_to_start() -> None:
     assert "scrum-master run   # see what it does" in CliRunner().invoke(app, ["--help"]).stdout
 
 
-def test_help_is_not_broken_where_its_source_is() -> None:
+def test_help_does_not_break_lines_where_its_source_does() -> None:
     shown = " ".join(CliRunner().invoke(app, ["detect", "--help"], env={"COLUMNS": "200"}).stdout.split("\n"))
 
     assert "keys that the scrum master reads." in shown
@@ -368,7 +370,7 @@ def _leaves(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield from _leaves(subs[name], f"{path} {name}".strip())
 
 
-def test_every_command_but_those_that_speak_json_anyway_can_tell_it_as_json() -> None:
+def test_every_command_has_json_output() -> None:
     without = {
         name
         for name, command in _leaves(get_command(app))
@@ -398,7 +400,7 @@ def on_a_terminal(*arguments: str) -> tuple[str, str]:
     return done.stdout, seen.decode()
 
 
-def test_how_far_a_replay_is_is_seen_on_a_terminal_alone(tmp_path: Path) -> None:
+def test_the_progress_of_a_replay_is_shown_only_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "chat.json").write_text(json.dumps(STUCK["messages"] * 3))
     command = ["replay", str(tmp_path / "chat.json")]
 
@@ -412,14 +414,14 @@ def test_how_far_a_replay_is_is_seen_on_a_terminal_alone(tmp_path: Path) -> None
     assert silent == piped.stderr == ""
 
 
-def test_both_runs_of_the_example_can_be_had_as_json() -> None:
+def test_both_runs_of_the_example_can_be_printed_as_json() -> None:
     done = json.loads(CliRunner().invoke(app, ["run", "--json"]).stdout)
 
     assert (done["without"]["passed"], done["with"]["passed"]) == (False, True)
     assert done["with"]["result"]["gap"]["agent"] == "dev"
 
 
-def test_what_is_too_long_for_its_column_is_folded_and_not_cut(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_values_are_folded_and_not_truncated(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "a-name-" + "of-a-name-" * 8 + "end"
     monkeypatch.setenv("SCRUM_MASTER_MAX_CONTEXT_SIZE_BYTES", "3000")
     monkeypatch.setenv("SCRUM_MASTER_MEMORY_PATH", str(place / long))
@@ -429,3 +431,17 @@ def test_what_is_too_long_for_its_column_is_folded_and_not_cut(place: Path, monk
     for call in (["config", "show"], ["replay", "chat.json"], ["memory", "search", "refunds"]):
         done = CliRunner().invoke(app, call, env={"COLUMNS": "80"})
         assert (done.exit_code, "…" in done.stdout) == (0, False), done.output
+
+
+def test_a_search_shows_only_spaces_that_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    row = {"key": "queue", "content": "Refunds go to the queue refunds-v2.", "metadata": {"created_at": "2026-03-02"}}
+    (place / "texts.jsonl").write_text(json.dumps(row))
+    CliRunner().invoke(app, ["memory", "load", "-m", "m", "texts.jsonl", "--embedder", "hash"], catch_exceptions=False)
+
+    done = CliRunner().invoke(
+        app, ["memory", "search", "-m", "m", "--embedder", "hash", "Which queue do refunds go to?"]
+    )
+
+    assert re.search(r"E\d+ \d\.\d\d", done.stdout)
+    assert not re.search(r"\bE[234] ", done.stdout)

@@ -10,8 +10,8 @@ from langgraph_scrum_master.cli.failure import failure_domain
 
 
 def bash(command: str, **event: Any) -> dict[str, Any]:
-    told = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": "Exit code 1"}
-    return {**told, "tool_input": {"command": command, "description": "Run it"}, **event}
+    defaults = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": "Exit code 1"}
+    return {**defaults, "tool_input": {"command": command, "description": "Run it"}, **event}
 
 
 def after(command: str, response: Any) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def test_looking_something_up_is_no_failure(command: str) -> None:
         {"tool_input": None, "tool_response": 7},
     ],
 )
-def test_what_a_person_stopped_and_slips_with_files_are_no_failures(event: dict[str, Any]) -> None:
+def test_interruptions_and_failed_file_edits_are_no_failures(event: dict[str, Any]) -> None:
     assert failure_domain(event) is None
 
 
@@ -98,7 +98,7 @@ def test_what_a_person_stopped_and_slips_with_files_are_no_failures(event: dict[
         {"tool_name": "mcp__db__query", "tool_input": {"sql": "x"}, "tool_response": {"isError": True, "content": []}},
     ],
 )
-def test_what_reaches_out_fails_in_integration(event: dict[str, Any]) -> None:
+def test_requests_and_foreign_tools_fail_in_integration(event: dict[str, Any]) -> None:
     assert failure_domain(event) == "integration"
 
 
@@ -116,7 +116,7 @@ def test_what_reaches_out_fails_in_integration(event: dict[str, Any]) -> None:
         ("mypy src | tail -1", {"stdout": "Found 3 errors in 2 files (checked 9 source files)"}),
     ],
 )
-def test_a_response_may_tell_of_a_failure(command: str, response: Any) -> None:
+def test_a_response_may_report_a_failure(command: str, response: Any) -> None:
     assert failure_domain(after(command, response)) is not None
 
 
@@ -132,5 +132,5 @@ def test_a_response_may_tell_of_a_failure(command: str, response: Any) -> None:
         ("pytest", None),
     ],
 )
-def test_a_response_that_tells_of_none_is_none(command: str, response: Any) -> None:
+def test_a_response_without_a_failure_is_none(command: str, response: Any) -> None:
     assert failure_domain(after(command, response)) is None

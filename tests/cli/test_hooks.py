@@ -48,14 +48,14 @@ class Answer(NamedTuple):
     log: str
 
     @property
-    def said(self) -> dict[str, str]:
-        told: dict[str, dict[str, str]] = json.loads(self.out)
-        assert list(told) == ["hookSpecificOutput"]
-        return told["hookSpecificOutput"]
+    def response(self) -> dict[str, str]:
+        output: dict[str, dict[str, str]] = json.loads(self.out)
+        assert list(output) == ["hookSpecificOutput"]
+        return output["hookSpecificOutput"]
 
     @property
     def context(self) -> str:
-        return self.said["additionalContext"]
+        return self.response["additionalContext"]
 
     @property
     def silent(self) -> bool:
@@ -68,8 +68,8 @@ def a_prompt(prompt: str = QUESTION, **fields: Any) -> dict[str, Any]:
 
 def a_failure(command: str = "npm test", **fields: Any) -> dict[str, Any]:
     tool = {"tool_name": "Bash", "tool_input": {"command": command, "description": "Run it"}}
-    told = {"tool_use_id": "toolu_01", "error": "Exit code 1\n2 failed, 13 passed", "is_interrupt": False}
-    return {**_event("PostToolUseFailure"), **tool, **told, **fields}
+    failure = {"tool_use_id": "toolu_01", "error": "Exit code 1\n2 failed, 13 passed", "is_interrupt": False}
+    return {**_event("PostToolUseFailure"), **tool, **failure, **fields}
 
 
 def _event(name: str) -> dict[str, Any]:
@@ -103,7 +103,7 @@ async def fill(memory: ChromaMemory, *contents: str) -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a memory where one is looked for, and experiences."""
+    """A project with a memory in the default folder, and experiences."""
     root = tmp_path_factory.mktemp("project")
     folder = root / ".scrum-master" / "memory"
 
@@ -178,12 +178,12 @@ Answers = dict[str, Answer]
 
 @pytest.mark.parametrize("case", ["a prompt", "by environment", "by folder, with odd characters"])
 def test_a_prompt_gets_the_memories_that_serve_it_as_data(answers: Answers, case: str) -> None:
-    said = answers[case].said
+    response = answers[case].response
 
-    assert said["hookEventName"] == "UserPromptSubmit"
-    assert said["additionalContext"].startswith("<injected_context>\nReference material")
-    assert DECISION in said["additionalContext"]
-    assert said["additionalContext"].endswith("</injected_context>")
+    assert response["hookEventName"] == "UserPromptSubmit"
+    assert response["additionalContext"].startswith("<injected_context>\nReference material")
+    assert DECISION in response["additionalContext"]
+    assert response["additionalContext"].endswith("</injected_context>")
     assert answers[case].code == 0
 
 
@@ -194,7 +194,7 @@ def test_a_namespace_sees_only_its_own(answers: Answers) -> None:
 
 
 @pytest.mark.parametrize("case", ["another topic", "success", "another domain", "other experiences"])
-def test_with_nothing_to_say_it_is_silent_and_nothing_is_wrong(answers: Answers, case: str) -> None:
+def test_without_context_it_is_silent_and_logs_no_error(answers: Answers, case: str) -> None:
     assert answers[case].silent
     assert "hook." not in answers[case].log
 
@@ -212,7 +212,7 @@ def test_with_nothing_to_say_it_is_silent_and_nothing_is_wrong(answers: Answers,
         ("late", "hook.timed_out"),
     ],
 )
-def test_whatever_goes_wrong_it_is_silent_and_logs_to_standard_error(answers: Answers, case: str, logged: str) -> None:
+def test_on_any_error_it_is_silent_and_logs_to_standard_error(answers: Answers, case: str, logged: str) -> None:
     assert answers[case].silent
     assert logged in answers[case].log
 
@@ -225,12 +225,10 @@ def test_a_folder_without_a_memory_is_left_as_it_was(answers: Answers) -> None:
     assert answers["after empty"].out == ""
 
 
-@pytest.mark.parametrize(("case", "told"), [("misspelt", "No such option"), ("no such hook", "No such command")])
-def test_a_mistake_in_the_settings_is_told_and_does_not_block_the_prompt(
-    answers: Answers, case: str, told: str
-) -> None:
+@pytest.mark.parametrize(("case", "expected"), [("misspelt", "No such option"), ("no such hook", "No such command")])
+def test_a_usage_error_is_reported_and_does_not_block_the_prompt(answers: Answers, case: str, expected: str) -> None:
     assert (answers[case].code, answers[case].out) == (1, "")
-    assert told in answers[case].log
+    assert expected in answers[case].log
 
 
 def test_a_memory_that_looks_like_instructions_stays_inside_the_frame(answers: Answers) -> None:
@@ -247,17 +245,17 @@ def test_texts_of_any_language_arrive_whole(answers: Answers) -> None:
     assert UMLAUT in answers["unicode"].context
 
 
-def test_the_first_failure_of_a_session_is_told_once_even_if_several_come_at_once(answers: Answers) -> None:
-    told = [answers[f"a failure {i}"] for i in range(2)]
+def test_a_session_is_warned_once_even_if_several_failures_come_at_once(answers: Answers) -> None:
+    both = [answers[f"a failure {i}"] for i in range(2)]
 
-    (first,) = [answer for answer in told if answer.out]
-    assert first.said["hookEventName"] == "PostToolUseFailure"
+    (first,) = [answer for answer in both if answer.out]
+    assert first.response["hookEventName"] == "PostToolUseFailure"
     assert "# Premortem: testing" in first.context
     assert FLAKY.surprise in first.context
-    assert [answer.code for answer in told] == [0, 0]
+    assert [answer.code for answer in both] == [0, 0]
 
 
-def test_a_host_without_sessions_is_told_too(answers: Answers) -> None:
+def test_a_host_without_sessions_is_warned_too(answers: Answers) -> None:
     assert "# Premortem: testing" in answers["no session"].context
 
 
@@ -270,7 +268,7 @@ def test_a_failure_in_a_domain_without_experiences_does_not_use_up_the_session(a
     )
 
 
-def test_sessions_are_known_again_up_to_a_limit_and_apart_by_namespace(
+def test_warned_sessions_are_remembered_up_to_a_limit_and_by_namespace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("langgraph_scrum_master.cli.warned_sessions.MAX_SESSIONS", 5)
@@ -296,10 +294,10 @@ def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> 
         "PostToolUse": a_failure(session_id="d2", hook_event_name="PostToolUse", tool_response=response),
     }
 
-    # Other sessions than those of the tests above: each is told.
+    # Other sessions than those of the tests above: each is warned.
     assert handlers.keys() == events.keys()
     for name, handler in handlers.items():
-        told = json.dumps(events[name])
+        event = json.dumps(events[name])
         command = f"{handler['command']} --deadline 60"
         done = subprocess.run(
             command,
@@ -307,7 +305,7 @@ def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> 
             capture_output=True,
             text=True,
             check=True,
-            input=told,
+            input=event,
             env={**os.environ, **environment},
         )
         assert handler["type"] == "command"

@@ -33,7 +33,7 @@ def test_the_page_is_one_file_that_loads_nothing(written: str) -> None:
     assert "default-src 'none'" in written
 
 
-def test_a_message_cannot_leave_the_data_it_stands_in(written: str) -> None:
+def test_a_message_cannot_escape_from_the_data_of_the_page(written: str) -> None:
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', written, re.S)
 
     assert data is not None
@@ -56,13 +56,13 @@ def test_inspect_tries_other_settings(tmp_path: Path) -> None:
 
     done = CliRunner().invoke(app, ["inspect", str(source), "-o", str(output), "--config", str(config), "--json"])
 
-    told = json.loads(done.stdout)
-    assert (told["page"], told["steps"]) == (str(output), len(messages()))
-    assert "injected" not in told["outcomes"]
+    summary = json.loads(done.stdout)
+    assert (summary["page"], summary["steps"]) == (str(output), len(messages()))
+    assert "injected" not in summary["outcomes"]
     assert '"min_relevance_score": 1.0' in output.read_text(encoding="utf-8")
 
 
-def test_settings_that_cannot_work_are_told_before_a_page_is_served(tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_before_a_page_is_served(tmp_path: Path) -> None:
     config = tmp_path / "odd.json"
     config.write_text('{"min_relevance": 1}')
 
@@ -72,7 +72,7 @@ def test_settings_that_cannot_work_are_told_before_a_page_is_served(tmp_path: Pa
     assert "unknown settings ['min_relevance']" in str(done.exception)
 
 
-def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
+def test_inspect_reports_unreadable_files(tmp_path: Path) -> None:
     source = write_run(tmp_path)
     (tmp_path / "broken.json").write_text("{")
 
@@ -83,7 +83,7 @@ def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "output", "told"),
+    ("rows", "output", "expected"),
     [
         (None, "page.html", "there is no "),
         ("{}\n", "page.html", "there is nothing to inspect in "),
@@ -91,7 +91,7 @@ def test_inspect_says_what_it_could_not_read(tmp_path: Path) -> None:
     ],
     ids=["no source", "nothing in it", "no such place"],
 )
-def test_what_cannot_be_done_is_told(tmp_path: Path, rows: str | None, output: str, told: str) -> None:
+def test_bad_input_is_reported(tmp_path: Path, rows: str | None, output: str, expected: str) -> None:
     source = tmp_path / "x.jsonl"
     if rows is not None:
         source.write_text(rows)
@@ -99,7 +99,7 @@ def test_what_cannot_be_done_is_told(tmp_path: Path, rows: str | None, output: s
     done = CliRunner().invoke(app, ["inspect", str(source), "--output", str(tmp_path / output)])
 
     assert isinstance(done.exception, ScrumMasterError)
-    assert told in str(done.exception)
+    assert expected in str(done.exception)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def test_the_server_gives_the_page_and_its_data_to_this_machine_alone() -> None:
 
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
-def test_what_has_not_changed_is_not_sent_again() -> None:
+def test_unchanged_data_is_not_sent_again() -> None:
     with serving(lambda: SHOWN) as get:
         same, changed = get("/data", If_None_Match="d1"), get("/data", If_None_Match="d0")
 
@@ -146,7 +146,7 @@ def test_what_has_not_changed_is_not_sent_again() -> None:
 
 @pytest.mark.allow_hosts(["127.0.0.1"])
 @pytest.mark.parametrize("error", [DecodeError("there is no 'x'"), OSError("disk")], ids=["known", "unknown"])
-def test_a_source_that_breaks_is_told_and_the_server_goes_on(error: Exception) -> None:
+def test_a_broken_source_is_reported_and_the_server_continues(error: Exception) -> None:
     broken = [error]
 
     def look() -> dict[str, Any]:
@@ -161,7 +161,7 @@ def test_a_source_that_breaks_is_told_and_the_server_goes_on(error: Exception) -
     assert second[0].status == 200
 
 
-def test_a_source_is_looked_at_again_only_when_it_has_changed() -> None:
+def test_a_source_is_read_again_only_when_it_has_changed() -> None:
     looks: list[int] = []
     signature: list[object] = ["a"]
 
@@ -169,11 +169,11 @@ def test_a_source_is_looked_at_again_only_when_it_has_changed() -> None:
         looks.append(1)
         return {"digest": str(len(looks))}
 
-    looked = cached_until_changed(look, lambda: signature[0])
-    digests = [looked()["digest"], looked()["digest"]]
+    cached = cached_until_changed(look, lambda: signature[0])
+    digests = [cached()["digest"], cached()["digest"]]
     signature[0] = "b"
-    digests.append(looked()["digest"])
+    digests.append(cached()["digest"])
     signature[0] = None
-    digests += [looked()["digest"], looked()["digest"]]
+    digests += [cached()["digest"], cached()["digest"]]
 
     assert digests == ["1", "1", "2", "3", "4"]

@@ -70,7 +70,7 @@ def test_it_shows_every_turn_in_its_agents_lane_and_starts_at_the_first_gap(open
     assert current(page) == "Which queue do refunds go to?"
 
 
-def test_it_tells_why_what_and_how_much(opened: Opened) -> None:
+def test_details_show_the_reason_the_contexts_and_the_budget(opened: Opened) -> None:
     detail = opened.page.locator("#detail")
 
     expect(detail).to_contain_text("clarification_requested, confidence 0.90")
@@ -82,7 +82,7 @@ def test_it_tells_why_what_and_how_much(opened: Opened) -> None:
     expect(detail.get_by_role("meter", name="tokens")).to_have_attribute("aria-valuemax", "2000")
 
 
-def test_cycles_are_drawn_and_told(opened: Opened) -> None:
+def test_cycles_are_drawn_and_listed(opened: Opened) -> None:
     flow = opened.page.locator("#flow")
 
     assert flow.locator("path.edge.round").count() >= 2
@@ -90,12 +90,12 @@ def test_cycles_are_drawn_and_told(opened: Opened) -> None:
     expect(flow.locator("table")).to_contain_text("The refund job fails with the same error.")
 
 
-def test_it_loads_nothing_and_complains_of_nothing(opened: Opened, file: Path) -> None:
+def test_it_loads_nothing_and_logs_no_errors(opened: Opened, file: Path) -> None:
     assert opened.requests == [file.as_uri()]
     assert opened.errors == []
 
 
-def test_what_a_message_says_is_text_and_never_runs(opened: Opened) -> None:
+def test_messages_are_shown_as_text_and_never_run(opened: Opened) -> None:
     page = opened.page
     page.locator("#turns button").nth(1).click()
 
@@ -125,10 +125,10 @@ def test_the_keyboard_alone_will_do(opened: Opened) -> None:
 
 
 def test_whoever_listens_hears_who_speaks_in_every_turn(opened: Opened) -> None:
-    told = opened.page.locator("#turns").aria_snapshot()
+    snapshot = opened.page.locator("#turns").aria_snapshot()
 
-    assert 'button "analyst I will ask around."' in told
-    assert told.count('"tester The refund job fails') == 4
+    assert 'button "analyst I will ask around."' in snapshot
+    assert snapshot.count('"tester The refund job fails') == 4
 
 
 def wait_until(page: Page, true: str) -> None:
@@ -219,8 +219,8 @@ def test_one_thread_is_chosen_by_keyboard_and_all_else_follows(chromium: Browser
     expect(page.locator("#flow").get_by_role("img")).to_have_attribute(
         "aria-label", re.compile("pm to ops 1, ops to pm 1$")
     )
-    told = page.locator("#turns").aria_snapshot()
-    assert f'list "{OTHER} 3 turns"' in told
+    snapshot = page.locator("#turns").aria_snapshot()
+    assert f'list "{OTHER} 3 turns"' in snapshot
     page.close()
 
 

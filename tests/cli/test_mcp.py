@@ -65,7 +65,7 @@ class Conversation:
     def text(self, name: str, **arguments: Any) -> str:
         result = self.call(name, **arguments)
         assert not result.is_error, result.content
-        return told(result)
+        return result_text(result)
 
     def found(self, name: str, **arguments: Any) -> Any:
         result = self.call(name, **arguments)
@@ -76,7 +76,7 @@ class Conversation:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(60)
 
 
-def told(result: CallToolResult) -> str:
+def result_text(result: CallToolResult) -> str:
     return "\n".join(part.text for part in result.content if isinstance(part, TextContent))
 
 
@@ -121,7 +121,7 @@ def test_the_tools_are_described_and_their_arguments_typed(agent: Conversation) 
     assert tools["search"].annotations.read_only_hint
 
 
-def test_what_is_remembered_is_found_and_assembled_as_data(agent: Conversation) -> None:
+def test_a_stored_text_is_found_and_assembled_as_data(agent: Conversation) -> None:
     key = agent.text("remember", text=DECISION, category="decision", importance=0.9)
 
     (best, *_) = agent.found("search", query=QUESTION)
@@ -172,20 +172,20 @@ def test_an_experience_goes_from_its_start_to_a_premortem(agent: Conversation) -
     assert found["metadata"]["id"] == identity
 
 
-async def test_what_is_remembered_has_its_tags_and_whether_it_was_checked() -> None:
+async def test_a_stored_text_has_its_tags_and_verification_status() -> None:
     memory = ChromaMemory()
 
     await mcp_server(memory).call_tool("remember", {"text": DECISION, "tags": ["payment"], "verified": True})
 
-    (kept,) = await memory.every()
-    assert (kept.metadata["tags"], kept.metadata["verification_status"]) == (["payment"], "verified")
+    (stored,) = await memory.every()
+    assert (stored.metadata["tags"], stored.metadata["verification_status"]) == (["payment"], "verified")
 
 
-async def test_where_nothing_was_learned_it_says_so() -> None:
+async def test_an_empty_result_is_reported() -> None:
     result = await mcp_server(ChromaMemory()).call_tool("premortem", {"domain": "security"})
 
     assert isinstance(result, CallToolResult)
-    assert told(result) == "Nothing found."
+    assert result_text(result) == "Nothing found."
 
 
 def test_one_tenant_does_not_see_anothers(agent: Conversation) -> None:
@@ -217,19 +217,19 @@ def test_a_memory_that_looks_like_instructions_is_made_harmless(agent: Conversat
         ("resolve_experience", {"experience_id": "nothing", "outcome": "confirmed"}, ("no experience 'nothing'",)),
     ],
 )
-def test_bad_input_comes_back_as_an_error_that_says_what_would_do(
+def test_bad_input_is_an_error_that_names_valid_values(
     agent: Conversation, tool: str, arguments: dict[str, Any], parts: tuple[str, ...]
 ) -> None:
     result = agent.call(tool, **arguments)
 
     assert result.is_error
     for part in parts:
-        assert part in told(result)
+        assert part in result_text(result)
 
 
 @pytest.mark.slow
-def test_nothing_but_the_protocol_stands_on_standard_output(tmp_path: Path) -> None:
-    """Also where something is logged, here about a memory that cannot be opened, which the agent is told too."""
+def test_standard_output_has_only_the_protocol(tmp_path: Path) -> None:
+    """Even if something is logged, here about a memory that cannot be opened, which the agent sees too."""
     (tmp_path / "file").write_text("")
     opening = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages = [

@@ -34,9 +34,9 @@ def scrum_master(*arguments: str) -> Result:
 
 
 def shown(*arguments: str) -> dict[str, dict[str, object]]:
-    told = scrum_master(*arguments, "config", "show", "--json")
-    assert told.exit_code == 0, told.output
-    return dict(json.loads(told.stdout))
+    done = scrum_master(*arguments, "config", "show", "--json")
+    assert done.exit_code == 0, done.output
+    return dict(json.loads(done.stdout))
 
 
 def test_every_field_of_the_configuration_can_be_set() -> None:
@@ -67,7 +67,7 @@ def test_a_new_setting_is_a_key_of_the_file_and_a_known_variable(
     assert settings(file, variables) == {"transcripts": SettingValue("elsewhere", "SCRUM_MASTER_TRANSCRIPTS")}
 
 
-def test_the_nearest_file_is_read_and_paths_are_told_from_its_folder_on(project: Path) -> None:
+def test_the_nearest_file_is_read_and_paths_are_relative_to_it(project: Path) -> None:
     found = shown()
 
     file = str(project / "scrum-master.toml")
@@ -117,7 +117,7 @@ def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "expected"),
     [
         ("budgets = 1", "has unknown settings ['budgets']: settings are"),
         ("memroy_path = 'x'", "has unknown settings ['memroy_path']: did you mean memory_path? Settings are"),
@@ -125,17 +125,17 @@ def test_the_deadline_of_sources_is_not_that_of_a_whole_hook() -> None:
         ("max_context_items = ", "is not TOML"),
     ],
 )
-def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: str) -> None:
+def test_an_invalid_setting_is_reported(project: Path, written: str, expected: str) -> None:
     (project / "scrum-master.toml").write_text(written, encoding="utf-8")
 
     failed = scrum_master("config", "show")
 
     assert isinstance(failed.exception, ConfigError)
-    assert told in str(failed.exception)
+    assert expected in str(failed.exception)
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "expected"),
     [
         ("MEMORY_INJECTION_LIMIT", "abc", "a whole number, 0 or more, got 'abc'"),
         ("MEMORY_INJECTION_LIMIT", "-1", "a whole number, 0 or more, got '-1'"),
@@ -143,14 +143,14 @@ def test_a_setting_that_cannot_work_is_told(project: Path, written: str, told: s
         ("MEMORY_INJECTION_ENABLED", "perhaps", "true or false, got 'perhaps'"),
     ],
 )
-def test_a_setting_of_briefings_that_cannot_work_is_told(
-    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, told: str
+def test_an_invalid_briefing_setting_is_reported(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, expected: str
 ) -> None:
     monkeypatch.setenv(f"SCRUM_MASTER_{name}", text)
 
     failed = scrum_master("config", "show")
 
-    assert str(failed.exception) == f"SCRUM_MASTER_{name} must be {told}"
+    assert str(failed.exception) == f"SCRUM_MASTER_{name} must be {expected}"
 
 
 def test_settings_of_briefings_are_shown_as_they_are_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,21 +179,21 @@ def test_a_briefing_takes_its_settings_from_the_file_and_only_warns_of_a_broken_
     assert "5 entries" in done.stdout
 
 
-def test_a_file_that_is_not_there_is_told(project: Path) -> None:
+def test_a_missing_file_is_reported(project: Path) -> None:
     failed = scrum_master("--config", "nowhere.toml", "version")
 
     assert "cannot read 'nowhere.toml'" in str(failed.exception)
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "expected"),
     [
         ("SCRUM_MASTER_MEMROY_PATH", "did you mean SCRUM_MASTER_MEMORY_PATH?"),
         ("SCRUM_MASTER_BUDGETS_OF_ALL", "`scrum-master config show` lists all settings"),
     ],
 )
-def test_a_variable_that_is_no_setting_is_told_and_ignored(
-    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+def test_an_unknown_variable_is_reported_and_ignored(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, expected: str
 ) -> None:
     monkeypatch.setenv(name, "x")
     monkeypatch.setenv("SCRUM_MASTER_CONFIG", str(project / "scrum-master.toml"))
@@ -201,11 +201,11 @@ def test_a_variable_that_is_no_setting_is_told_and_ignored(
 
     done = scrum_master("config", "show", "--json")
 
-    assert done.stderr == f"scrum-master: {name} is not a setting and is ignored: {told}\n"
+    assert done.stderr == f"scrum-master: {name} is not a setting and is ignored: {expected}\n"
     assert json.loads(done.stdout)["memory_path"]["value"] == str(project / "memory")
 
 
-def test_a_command_that_must_be_quick_tells_it_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fast_command_reports_unknown_variables_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRUM_MASTER_GLOBAL_STOER", "x")
 
     done = subprocess.run([COMMAND, "brief"], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Saved states, looked at again: from files, folders and databases, without a trace."""
+"""Replays of saved states from files, folders and databases, which are only read."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_snapshot_shows_the_gap_all_that_was_considered_and_the_text() -> None
     assert (step.budget.tokens, step.budget.size) == (step.result.total_tokens, len(step.result.text.encode()))
 
 
-def test_what_is_dropped_keeps_its_text_and_why() -> None:
+def test_a_dropped_context_keeps_its_text_and_the_reason() -> None:
     given = Given(
         a_context(), a_context(DECISION + " ", 0.85), a_context("Weak.", 0.1), a_context("Another fact.", 0.8)
     )
@@ -104,7 +104,7 @@ def test_what_is_dropped_keeps_its_text_and_why() -> None:
     }
 
 
-def test_what_was_recorded_comes_out_again(tmp_path: Path) -> None:
+def test_a_recorded_result_is_reproduced(tmp_path: Path) -> None:
     master = ScrumMaster(snapshots=tmp_path, clock=FixedClock())
     live = master.evaluate(STUCK)
 
@@ -115,7 +115,7 @@ def test_what_was_recorded_comes_out_again(tmp_path: Path) -> None:
     assert against_recorded(again).compared == 1
 
 
-def test_the_clock_stands_where_it_stood() -> None:
+def test_the_recorded_time_is_used() -> None:
     (step,) = replay([a_snapshot()]).steps
 
     assert step.result is not None
@@ -149,7 +149,7 @@ async def test_it_can_be_awaited_and_does_not_hold_up_the_loop() -> None:
     assert ticks > 5
 
 
-def test_each_step_of_a_conversation_sees_only_what_was_there_then(tmp_path: Path) -> None:
+def test_each_step_of_a_conversation_sees_only_earlier_messages(tmp_path: Path) -> None:
     said = [("user", "Build it."), ("dev", ASKS), ("architect", REFUNDS), ("dev", "Done, they go to refunds-v2.")]
     messages = [{"role": "assistant" if who != "user" else who, "name": who, "content": text} for who, text in said]
     (tmp_path / "chat.json").write_text(json.dumps(messages))
@@ -176,8 +176,8 @@ def _chat(folder: Path, said: list[tuple[str, str]]) -> Path:
 
 
 def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
-    told = [("pm", "Build it."), ("dev", ASKS), ("tester", "All 12 tests pass.")]
-    said = [{"role": "assistant", "name": who, "content": text} for who, text in told]
+    turns = [("pm", "Build it."), ("dev", ASKS), ("tester", "All 12 tests pass.")]
+    said = [{"role": "assistant", "name": who, "content": text} for who, text in turns]
     states = [{"messages": said[:end], "decisions": [{"summary": REFUNDS}]} for end in (1, 2, 3)]
     (tmp_path / "run.jsonl").write_text("".join(json.dumps(state) + "\n" for state in states))
 
@@ -188,15 +188,15 @@ def test_a_run_as_a_state_a_line_is_replayed_as_it_went(tmp_path: Path) -> None:
     assert "more" not in shown
 
 
-def test_how_many_of_how_many_are_done_is_told(tmp_path: Path, database: Path) -> None:
+def test_progress_is_reported(tmp_path: Path, database: Path) -> None:
     said = [{"role": "user", "content": "Hello."}] * 3
     (tmp_path / "chat.json").write_text(json.dumps(said))
     of_messages, of_thread, of_files = list[Any](), list[Any](), list[Any]()
 
-    replay(tmp_path / "chat.json", progress=lambda *told: of_messages.append(told))
-    replay(database, thread="one", progress=lambda *told: of_thread.append(told))
+    replay(tmp_path / "chat.json", progress=lambda *counts: of_messages.append(counts))
+    replay(database, thread="one", progress=lambda *counts: of_thread.append(counts))
     write_snapshots(tmp_path / "x.json", [a_snapshot()])
-    replay(tmp_path, progress=lambda *told: of_files.append(told))
+    replay(tmp_path, progress=lambda *counts: of_files.append(counts))
 
     assert of_messages == [(0, 3), (1, 3), (2, 3)]
     assert of_thread == [(done, 6) for done in range(6)]
@@ -214,7 +214,7 @@ def test_steps_of_several_threads_are_shown_thread_by_thread(tmp_path: Path) -> 
     assert list(dict.fromkeys(re.findall(r"^  ([ab] \d) ", differ, re.M))) == ["a 1", "b 2", "a 3", "b 4"]
 
 
-def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
+def test_a_broken_file_is_reported_and_the_rest_of_the_folder_is_replayed(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "a.json", [a_snapshot()])
     (tmp_path / "b.json").write_text("{broken")
     write_snapshots(tmp_path / "deep" / "c.json", [a_snapshot()])
@@ -229,7 +229,7 @@ def test_a_broken_file_is_told_and_the_rest_of_the_folder_is_replayed(tmp_path: 
     assert "scrum-master: 'b.json' is not JSON" in done.stderr
 
 
-def test_settings_of_another_time_that_no_longer_hold_are_told() -> None:
+def test_recorded_settings_that_are_no_longer_valid_are_reported() -> None:
     found = replay([a_snapshot(config={"max_context_items": 0}), a_snapshot(config={"unknown_now": 1})])
 
     assert "max_context_items must be a whole number" in found.problems[0].error
@@ -270,7 +270,7 @@ def test_only_the_named_settings_change() -> None:
     assert (whole.config["max_context_items"], whole.config["min_relevance_score"]) == (5, 0.7)
 
 
-def test_a_setting_that_is_none_is_refused() -> None:
+def test_an_unknown_setting_is_rejected() -> None:
     with pytest.raises(ConfigError, match=r"unknown settings \['min_relevance'\]: settings are"):
         replay([a_snapshot()], config={"min_relevance": 0.5})
 
@@ -297,7 +297,7 @@ def test_without_a_difference_the_check_passes(tmp_path: Path) -> None:
     assert "No difference in 1 step." in done.stdout
 
 
-def test_a_check_of_nothing_does_not_pass(tmp_path: Path) -> None:
+def test_a_check_without_recorded_results_fails(tmp_path: Path) -> None:
     done = run("replay", str(_chat(tmp_path, [("dev", ASKS)])), "--check")
 
     assert isinstance(done.exception, DecodeError)
@@ -315,13 +315,13 @@ def test_several_snapshots_in_a_json_file_are_a_list_that_is_read_again(tmp_path
     assert listed == lines
 
 
-def test_long_names_of_files_leave_room_for_what_was_said(tmp_path: Path) -> None:
+def test_long_file_names_leave_room_for_the_message(tmp_path: Path) -> None:
     ScrumMaster(snapshots=tmp_path, clock=FixedClock()).evaluate(STUCK)
 
     assert "Which queue" in run("replay", str(tmp_path), "--check").stdout
 
 
-def test_a_source_that_was_there_then_and_is_not_now_is_named(tmp_path: Path) -> None:
+def test_a_source_that_is_missing_now_is_reported(tmp_path: Path) -> None:
     ScrumMaster(snapshots=tmp_path, sources=[Given(a_context(), name="runbook")]).evaluate(a_state(("dev", QUESTION)))
 
     assert replay(tmp_path).steps[0].unasked == ("runbook",)
@@ -364,7 +364,7 @@ def test_a_memory_is_read_and_stays_as_it_is(tmp_path: Path, memory_folder: Path
     assert replay(tmp_path / "x.json", memory=memory_folder).outcomes == {"injected": 1}
 
 
-def test_scores_in_each_space_are_there_for_what_is_remembered(memory_folder: Path) -> None:
+def test_memories_have_a_strength_in_each_space(memory_folder: Path) -> None:
     memory = ChromaMemory()
     asyncio.run(memory.store_embedding("queue", REFUNDS, {}))
 
@@ -433,7 +433,7 @@ def test_a_database_of_another_process_replays_as_it_went(database: Path) -> Non
     assert not against_recorded(found)
 
 
-def test_without_the_source_it_had_the_difference_is_told(database: Path) -> None:
+def test_a_missing_source_shows_in_the_difference(database: Path) -> None:
     found = against_recorded(replay(database, thread="one"))
 
     assert [(step.step, step.changes[0].before, step.changes[0].after) for step in found.steps] == [
@@ -478,7 +478,7 @@ def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path, connection: 
     assert len(second.steps) == 2 * len(first.steps)
 
 
-def test_threads_are_listed_where_none_is_named(database: Path) -> None:
+def test_threads_are_listed_without_a_thread(database: Path) -> None:
     assert [(thread.thread, thread.steps) for thread in threads(str(database))] == [("two", 3), ("one", 6)]
     for command in (["replay"], ["replay", "--check"], ["replay", "--format", "html"], ["inspect"], ["snapshot"]):
         done = run(*command, str(database))
@@ -490,7 +490,7 @@ def test_threads_are_listed_where_none_is_named(database: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [["replay", "--json"], ["inspect"]], ids=["replay", "inspect"])
-def test_the_projects_settings_and_memory_stay_out_unless_they_are_named(
+def test_the_projects_settings_and_memory_are_used_only_if_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_folder: Path, command: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -504,10 +504,10 @@ def test_the_projects_settings_and_memory_stay_out_unless_they_are_named(
     hinted = run(*command, source)
 
     assert plain.stderr == ""
-    told = f"no memory was searched, although there is one: add --memory {memory_folder}"
-    assert hinted.stderr == f"scrum-master: {told}\n"
+    expected = f"no memory was searched, although there is one: add --memory {memory_folder}"
+    assert hinted.stderr == f"scrum-master: {expected}\n"
     assert (page.read_text() if page.exists() else hinted.stdout) == before
-    assert told not in run(*command, source, "--memory", str(memory_folder)).stderr
+    assert expected not in run(*command, source, "--memory", str(memory_folder)).stderr
 
 
 def test_settings_that_are_named_before_the_command_are_tried(tmp_path: Path) -> None:
@@ -591,9 +591,7 @@ def a_thread_in_deltas(saver: BaseCheckpointSaver[Any]) -> tuple[Any, Any]:
 
 
 @pytest.mark.filterwarnings("ignore:.*DeltaChannel")
-def test_messages_that_are_kept_in_deltas_are_joined_as_the_graph_joins_them(
-    tmp_path: Path, connection: sqlite3.Connection
-) -> None:
+def test_messages_in_deltas_are_joined_as_the_graph_joins_them(tmp_path: Path, connection: sqlite3.Connection) -> None:
     graph, thread = a_thread_in_deltas(SqliteSaver(connection))
 
     found, live = replay(tmp_path / "c.db", thread="t"), replay(graph.get_state_history(thread))
@@ -608,7 +606,7 @@ def test_messages_that_are_kept_in_deltas_are_joined_as_the_graph_joins_them(
     )
 
 
-def test_all_messages_can_be_removed_and_what_has_no_id_is_added() -> None:
+def test_all_messages_can_be_removed_and_messages_without_id_are_added() -> None:
     gone = {"type": "remove", "id": "__remove_all__"}
 
     assert join_writes([says("a", "1")], [gone, says("b", "2"), [("user", "3")]]) == [says("b", "2"), ("user", "3")]
@@ -649,12 +647,12 @@ def with_subgraphs(tmp_path: Path, connection: sqlite3.Connection) -> Path:
     return tmp_path / "c.db"
 
 
-def test_what_is_in_subgraphs_is_told_where_only_the_graph_is_read(with_subgraphs: Path, logged: list[Any]) -> None:
+def test_subgraphs_that_are_not_read_are_reported(with_subgraphs: Path, logged: list[Any]) -> None:
     found, shown = replay(with_subgraphs, thread="t"), run("replay", str(with_subgraphs), "--thread", "t", "--check")
 
-    told = "thread 't' has checkpoints of subgraphs, which --subgraph reads: crew (12), ops (8)."
-    assert found.notes == (told,)
-    assert f"scrum-master: {told}" in shown.stderr
+    expected = "thread 't' has checkpoints of subgraphs, which --subgraph reads: crew (12), ops (8)."
+    assert found.notes == (expected,)
+    assert f"scrum-master: {expected}" in shown.stderr
     assert json.loads(run("inspect", str(with_subgraphs), "--json").stdout)[0]["subgraphs"] == ["crew", "ops"]
     assert logged == []
 
@@ -672,7 +670,7 @@ def test_the_steps_of_a_subgraph_are_replayed_each_call_for_itself(with_subgraph
 
 
 @pytest.mark.parametrize(
-    ("source", "subgraph", "error", "told"),
+    ("source", "subgraph", "error", "expected"),
     [
         (
             "c.db",
@@ -683,10 +681,10 @@ def test_the_steps_of_a_subgraph_are_replayed_each_call_for_itself(with_subgraph
         ("x.json", "crew", DecodeError, "only a checkpoint database has subgraphs, got 'crew'"),
     ],
 )
-def test_a_subgraph_that_is_not_there_is_told(
-    with_subgraphs: Path, source: str, subgraph: str, error: type[Exception], told: str
+def test_an_unknown_subgraph_is_reported(
+    with_subgraphs: Path, source: str, subgraph: str, error: type[Exception], expected: str
 ) -> None:
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=expected):
         replay(with_subgraphs.with_name(source), thread="t", subgraph=subgraph)
 
 
@@ -701,7 +699,7 @@ def test_a_database_of_an_earlier_version_is_read(tmp_path: Path, connection: sq
     assert [step.said for step in replay(tmp_path / "c.db", thread="t").steps] == ["Build.", "Let me see.", ASKS]
 
 
-def test_of_files_only_the_named_thread_is_replayed(tmp_path: Path) -> None:
+def test_only_the_named_thread_of_files_is_replayed(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "x.jsonl", [a_snapshot(thread=name, step=i) for i, name in enumerate("abab")])
 
     found = printed("replay", str(tmp_path), "--thread", "b")
@@ -713,7 +711,7 @@ def test_of_files_only_the_named_thread_is_replayed(tmp_path: Path) -> None:
         replay([a_snapshot()], thread="c")
 
 
-def test_states_are_taken_as_they_are_and_anything_else_is_told() -> None:
+def test_states_are_accepted_and_other_objects_are_reported() -> None:
     found = replay([STUCK, 7])
 
     assert [step.outcome for step in found.steps] == ["injected"]
@@ -737,26 +735,26 @@ def test_a_package_that_is_missing_is_named(
 
 
 @pytest.mark.parametrize(
-    ("prepare", "told"),
+    ("prepare", "expected"),
     [
         (lambda path: path.mkdir(), "there are no snapshots in "),
         (lambda path: path.write_bytes(b"SQLite format 3\x00" + b"x" * 200), "is not a checkpoint database"),
         (lambda path: sqlite3.connect(path).execute("CREATE TABLE t (x)").connection.close(), "no such table"),
     ],
 )
-def test_a_source_that_cannot_be_read_is_told(tmp_path: Path, prepare: Any, told: str) -> None:
+def test_an_unreadable_source_is_reported(tmp_path: Path, prepare: Any, expected: str) -> None:
     prepare(tmp_path / "source")
 
-    with pytest.raises(DecodeError, match=told):
+    with pytest.raises(DecodeError, match=expected):
         replay(tmp_path / "source", thread="t")
 
 
-def test_a_source_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_source_is_reported(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="there is no "):
         replay(tmp_path / "source", thread="t")
 
 
-def test_a_thread_that_is_not_there_is_told(database: Path) -> None:
+def test_an_unknown_thread_is_reported(database: Path) -> None:
     with pytest.raises(NotFoundError, match=r"there is no thread 'three' in 'c\.db': omit --thread to list all"):
         replay(database, thread="three")
 
@@ -796,7 +794,7 @@ def test_a_connection_string_is_never_shown(tmp_path: Path) -> None:
 def test_a_snapshot_of_a_snapshot_is_the_same(tmp_path: Path) -> None:
     write_snapshots(tmp_path / "x.jsonl", [a_snapshot()])
 
-    (kept,) = snapshots_in(tmp_path / "x.jsonl")
+    (placed,) = snapshots_in(tmp_path / "x.jsonl")
 
-    assert kept.snapshot == a_snapshot()
+    assert placed.snapshot == a_snapshot()
     assert observe(a_snapshot().state, now="").questions == observe(STUCK, now="").questions
