@@ -27,7 +27,7 @@ Opened = Callable[[str], RecordMemory]
 
 @pytest.fixture(params=["ephemeral", "folder", "client", "store"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
-    """How to open a memory of each kind, by namespace; the same place every time."""
+    """Opens a memory of each kind by namespace, always in the same store."""
     if request.param == "folder":
         return lambda namespace: ChromaMemory(tmp_path / "memory", namespace=namespace)
     if request.param == "client":
@@ -131,7 +131,7 @@ async def test_decisions_come_back_whole_filtered_and_by_agent_newest_first(memo
     assert await ids(time_range_end="2026-01-31T22:59:59+00:00") == {"D-1"}
 
 
-async def test_relationships_are_kept_once(memory: RecordMemory) -> None:
+async def test_a_relationship_is_stored_once(memory: RecordMemory) -> None:
     for _ in range(2):
         await memory.store_relationship("PAY-42", "ADR-12", "implements")
 
@@ -164,14 +164,14 @@ def test_nothing_is_opened_before_it_is_used(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_an_unwritable_folder_is_told_by_its_path(tmp_path: Path) -> None:
+async def test_an_unwritable_folder_is_reported_with_its_path(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
 
     with pytest.raises(StoreError, match=r"ChromaMemory\(.*file/memory.* cannot be used: NotADirectoryError"):
         await ChromaMemory(tmp_path / "file" / "memory").search_similar("x")
 
 
-async def test_a_corrupt_folder_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_corrupt_folder_is_reported_and_stays_unchanged(tmp_path: Path) -> None:
     garbage = b"this is no database" * 100
     (tmp_path / "memory.sqlite3").write_bytes(garbage)
 
@@ -192,7 +192,7 @@ def test_a_memory_that_cannot_be_used_is_a_recorded_failure_and_the_rest_serves(
     assert "StoreError" in result.failures[0].error
 
 
-async def test_a_memory_filled_with_another_embedder_is_told(tmp_path: Path) -> None:
+async def test_a_memory_filled_with_another_embedder_is_rejected(tmp_path: Path) -> None:
     await ChromaMemory(tmp_path, embedder="hash").store_embedding("keys", DECISION, {})
 
     with pytest.raises(StoreError, match="was filled with 'HashEmbedder'"):
@@ -200,7 +200,7 @@ async def test_a_memory_filled_with_another_embedder_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"embedder": "magic"}, r"embedder must be among \('static', 'minilm', 'hash'\), or an object .*, got 'magic'"),
         ({"namespace": ""}, "namespace must be a non-empty text without control characters, got ''"),
@@ -210,8 +210,8 @@ async def test_a_memory_filled_with_another_embedder_is_told(tmp_path: Path) -> 
         ({"path": "x", "client": object()}, "pass a path or a client, not both"),
     ],
 )
-def test_bad_options_are_refused(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_bad_options_are_rejected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         ChromaMemory(**options)
 
 
@@ -246,7 +246,7 @@ async def test_without_the_weights_a_named_fallback_serves_and_warns_once(monkey
     assert len(warned) == 1
 
 
-async def test_what_a_host_puts_into_the_graphs_store_is_found() -> None:
+async def test_items_of_the_application_in_the_graphs_store_are_found() -> None:
     store = InMemoryStore()
     store.put(("scrum_master", "default", "memory"), "keys", {"text": DECISION, "title": "Keys"})
 
@@ -267,14 +267,14 @@ async def test_one_bad_record_does_not_cost_the_others() -> None:
     assert len(list(await MemorySource(memory).find(Query(text=QUESTION, agent="dev", now=""), {}))) == 3
 
 
-async def test_what_lies_below_a_namespace_is_not_its_own() -> None:
+async def test_items_of_a_longer_namespace_are_not_found() -> None:
     store = InMemoryStore()
     store.put((*StoreMemory(store).labels("memory"), "deeper"), "keys", {"text": DECISION})
 
     assert await StoreMemory(store).search_similar(QUESTION) == []
 
 
-async def test_odd_texts_and_metadata_are_kept(memory: RecordMemory) -> None:
+async def test_odd_texts_and_metadata_are_stored(memory: RecordMemory) -> None:
     await memory.store_embedding("a", "lone \ud800 surrogate about idempotency keys", {})
     await memory.store_embedding("b", "idempotency keys without metadata", None)  # type: ignore[arg-type]
     await memory.store_embedding("c", "idempotency \x00 keys 👩‍💻 مفتاح", {"n": 2**70})
@@ -336,7 +336,7 @@ print([each.key for each in asyncio.run(memory.search_similar("Which queue do re
 
 
 class Slow:
-    """An embedder that takes its time, and remembers in which threads."""
+    """A slow embedder that records its threads."""
 
     def __init__(self) -> None:
         self.threads: set[threading.Thread] = set()
@@ -409,7 +409,7 @@ async def test_a_memory_comes_back_with_its_fields(memory: RecordMemory) -> None
     )
 
 
-def test_numbers_out_of_range_are_brought_into_it_and_told(logged: list[dict[str, Any]]) -> None:
+def test_numbers_out_of_range_are_clamped_and_logged(logged: list[dict[str, Any]]) -> None:
     odd: Any = "high"
 
     kept = Memory(content="x", importance=7, confidence=odd, observations=0)

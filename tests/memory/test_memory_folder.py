@@ -1,4 +1,4 @@
-"""A memory in a folder: what its one file promises, whatever happens to it."""
+"""The guarantees of a memory in a folder: isolation, durability, recovery."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Rows = list[tuple[str, str, dict[str, Any]]]
 
 
 def rows(count: int, seed: int = 1) -> Rows:
-    """Many texts that are alike."""
+    """Many similar texts."""
     chosen = random.Random(seed)
     return [(f"k{i}", f"Number {i}: {' '.join(chosen.choices(WORDS, k=9))}.", {}) for i in range(count)]
 
@@ -44,7 +44,7 @@ def file_of(folder: Path) -> Path:
 
 
 def change(folder: Path, *statements: str) -> None:
-    """Change the file behind the memory's back."""
+    """Change the file directly."""
     with closing(sqlite3.connect(file_of(folder))) as database, database:
         for statement in statements:
             database.execute(statement)
@@ -82,7 +82,7 @@ def read_line(process: subprocess.Popen[str]) -> str:
 
 
 def output(process: subprocess.Popen[str]) -> str:
-    """What else a process printed; it must have succeeded."""
+    """The remaining output of a process, which must have succeeded."""
     printed, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     return printed
@@ -94,7 +94,7 @@ def names(folder: Path) -> list[str]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few records fill a block of vectors, and have their statistics saved, as 4,096 and 2,048 would."""
+    """Small blocks and frequent snapshots: 16 records instead of 4,096 and 2,048."""
     monkeypatch.setattr("langgraph_scrum_master.memory.blocks.BLOCK", 16)
     monkeypatch.setattr("langgraph_scrum_master.memory.writer.SAVED_EVERY", 16)
 
@@ -139,7 +139,7 @@ FORGETTING: dict[str, tuple[Step, Step]] = {
 
 
 @pytest.mark.parametrize(("store", "forget"), FORGETTING.values(), ids=FORGETTING)
-async def test_what_is_forgotten_is_in_no_file(tmp_path: Path, store: Step, forget: Step) -> None:
+async def test_forgotten_text_is_in_no_file(tmp_path: Path, store: Step, forget: Step) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_many([("keys", KEYS, {}), ("queue", QUEUE, {})])
     await store(memory)
@@ -154,7 +154,7 @@ async def test_what_is_forgotten_is_in_no_file(tmp_path: Path, store: Step, forg
     assert {each.key for each in await memory.every()} >= {"keys", "queue"}
 
 
-async def test_after_a_checkpoint_what_is_forgotten_is_in_no_file_although_the_memory_is_open(tmp_path: Path) -> None:
+async def test_after_a_checkpoint_forgotten_text_is_in_no_file_of_an_open_memory(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_many([("k", f"The {SECRET} hides.", {}), ("keys", KEYS, {})])
     await memory.search_similar(SECRET)
@@ -169,7 +169,7 @@ async def test_after_a_checkpoint_what_is_forgotten_is_in_no_file_although_the_m
 
 
 @pytest.mark.usefixtures("small_blocks")
-async def test_what_is_forgotten_is_not_in_the_saved_statistics(tmp_path: Path) -> None:
+async def test_forgotten_words_are_not_in_the_saved_statistics(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_many([("k", f"The {SECRET} hides.", {}), *rows(40)])
 
@@ -185,7 +185,7 @@ async def test_what_is_forgotten_is_not_in_the_saved_statistics(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("small_blocks")
-async def test_what_is_forgotten_does_not_come_back(tmp_path: Path) -> None:
+async def test_forgotten_records_do_not_come_back(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_many([("k", f"The {SECRET} hides.", {"session": "s"}), *rows(40)])
     await memory.forget("k")
@@ -226,7 +226,7 @@ async def test_a_forgotten_turn_lends_its_meaning_no_more() -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-async def test_what_was_forgotten_changes_no_score(tmp_path: Path) -> None:
+async def test_forgotten_records_change_no_score(tmp_path: Path) -> None:
     kept, lost = ChromaMemory(tmp_path / "kept"), ChromaMemory(tmp_path / "lost")
     mascots: Rows = [(f"n{i}", f"The queue of team {i} keeps a badger for refunds.", {}) for i in range(60)]
     for memory in (kept, lost):
@@ -292,7 +292,7 @@ async def test_an_updated_turn_keeps_its_place_in_its_session(tmp_path: Path) ->
 
 
 class Counting:
-    """The static embedder, and how many texts it was given."""
+    """The static embedder, counting the texts it embeds."""
 
     def __init__(self) -> None:
         self.texts = 0
@@ -305,7 +305,7 @@ class Counting:
         return embedder_for("static").embed_query(text)
 
 
-async def test_what_is_stored_already_is_not_embedded_again(tmp_path: Path) -> None:
+async def test_unchanged_records_are_not_embedded_again(tmp_path: Path) -> None:
     embedder = Counting()
     stored: Rows = [("keys", KEYS, {"agent": "architect", "n": 1}), ("queue", QUEUE, {})]
     await ChromaMemory(tmp_path, embedder=embedder).store_many(stored)
@@ -348,7 +348,7 @@ async def test_a_turn_is_understood_from_its_neighbours() -> None:
     assert found["a1"] > found["b1"]
 
 
-async def test_what_a_serving_text_refers_to_serves_too() -> None:
+async def test_a_record_cited_by_a_match_is_found_too() -> None:
     memory = ChromaMemory()
     await memory.store_many(
         [
@@ -381,7 +381,7 @@ def either(request: pytest.FixtureRequest) -> RecordMemory:
     return ChromaMemory() if request.param == "chroma" else StoreMemory(InMemoryStore())
 
 
-async def test_what_a_relationship_links_with_a_serving_text_serves_too(either: RecordMemory) -> None:
+async def test_a_record_linked_with_a_match_is_found_too(either: RecordMemory) -> None:
     await either.store_many(
         [
             ("outbox", "Events are written to a table and sent later.", {}),
@@ -458,7 +458,7 @@ async def test_odd_texts_and_sessions_cost_no_other_record(odd: tuple[str, dict[
 
 
 class Fixed:
-    """An embedder that gives the same vector for every text."""
+    """An embedder that returns the same vector for every text."""
 
     def __init__(self, *vector: float) -> None:
         self.vector = list(vector)
@@ -471,7 +471,7 @@ class Fixed:
 
 
 class AlsoFixed(Fixed):
-    """An embedder of another name."""
+    """The same embedder under another name."""
 
 
 @pytest.mark.parametrize(
@@ -482,7 +482,7 @@ class AlsoFixed(Fixed):
         (AlsoFixed(1.0, 0.0), "was filled with 'Fixed': open it with that embedder, not 'AlsoFixed'"),
     ],
 )
-async def test_vectors_that_do_not_fit_are_refused_and_what_is_there_stays(
+async def test_vectors_that_do_not_fit_are_rejected_and_stored_records_stay(
     tmp_path: Path, embedder: Fixed, message: str
 ) -> None:
     await ChromaMemory(tmp_path, embedder=Fixed(1.0, 0.0)).store_embedding("keys", KEYS, {})
@@ -611,7 +611,7 @@ async def test_a_models_vectors_are_forgotten_with_their_records(tmp_path: Path)
         ({"E10": "minilm"}, "the model for E10 must have embed_documents and embed_query, got str"),
     ],
 )
-def test_a_model_for_a_space_that_takes_none_is_refused(spaces: dict[str, Any], message: str) -> None:
+def test_a_model_for_a_space_that_takes_none_is_rejected(spaces: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         ChromaMemory(spaces=spaces)
 
@@ -645,7 +645,7 @@ async def test_many_namespaces_in_one_folder_do_not_see_each_other(tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", ["", "  ", "acme\x1fcode", "a\nb", "\x00"])
-def test_a_namespace_with_control_characters_or_none_at_all_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_empty_namespace_or_one_with_control_characters_is_rejected(tmp_path: Path, name: str) -> None:
     message = "namespace must be a non-empty text without control characters"
 
     with pytest.raises(ConfigError, match=message):
@@ -657,7 +657,7 @@ def test_a_namespace_with_control_characters_or_none_at_all_is_refused(tmp_path:
 # Quotas.
 
 
-async def test_a_namespace_takes_no_more_records_than_it_may_have(tmp_path: Path) -> None:
+async def test_a_namespace_rejects_records_above_its_limit(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path, most_records=30)
 
     with pytest.raises(StoreError, match="'default' has 0 of at most 30 records: 31 more do not fit"):
@@ -674,7 +674,7 @@ async def test_a_namespace_takes_no_more_records_than_it_may_have(tmp_path: Path
     assert (await memory.check()).sound
 
 
-async def test_a_full_namespace_takes_updates_and_what_was_forgotten_makes_room(tmp_path: Path) -> None:
+async def test_a_full_namespace_accepts_updates_and_forgetting_makes_room(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path, most_records=30)
     await memory.store_many(rows(30))
 
@@ -694,7 +694,7 @@ async def test_a_full_namespace_takes_updates_and_what_was_forgotten_makes_room(
 
 @contextmanager
 def held_by_a_writer(folder: Path) -> Iterator[None]:
-    """Somebody has changed the database, and not committed that yet."""
+    """Another connection with an uncommitted change."""
     with closing(sqlite3.connect(file_of(folder), isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
         writer.execute("UPDATE records SET text = 'half a write'")
@@ -787,7 +787,7 @@ def test_shelves_that_are_opened_at_once_do_not_disturb_each_other(tmp_path: Pat
 # Several instances and processes.
 
 
-async def test_instances_see_what_each_other_committed_at_the_next_search(tmp_path: Path) -> None:
+async def test_instances_see_each_others_commits_at_the_next_search(tmp_path: Path) -> None:
     one, other = ChromaMemory(tmp_path), ChromaMemory(tmp_path)
     await one.store_many(rows(5))
     first = {each.key for each in await other.search_similar(LEASE, k=100)}
@@ -822,7 +822,7 @@ for line in sys.stdin:
 """
 
 
-async def test_processes_see_what_each_other_committed_at_the_next_search(tmp_path: Path) -> None:
+async def test_processes_see_each_others_commits_at_the_next_search(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_embedding("queue", QUEUE, {})
     process = started(WRITING, tmp_path)
@@ -933,9 +933,7 @@ async def test_whether_a_memory_has_begun_is_found_out_without_beginning_it(tmp_
 
 
 @pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("normal", 1)])
-async def test_a_memory_of_either_durability_keeps_what_is_stored(
-    tmp_path: Path, durability: Any, synchronous: int
-) -> None:
+async def test_either_durability_keeps_stored_records(tmp_path: Path, durability: Any, synchronous: int) -> None:
     memory: Any = ChromaMemory(tmp_path, durability=durability)
     await memory.store_many(rows(3))
 
@@ -962,7 +960,7 @@ def in_rollback_mode(folder: Path) -> None:
         ),
     ],
 )
-async def test_a_folder_of_a_newer_version_is_refused_and_left_as_it_is(
+async def test_a_folder_of_a_newer_version_is_rejected_and_stays_unchanged(
     tmp_path: Path, prepare: Callable[[Path], None]
 ) -> None:
     memory = ChromaMemory(tmp_path)
@@ -1053,7 +1051,7 @@ async def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path: Path) -> 
 
 
 def in_own_mounts(commands: str, script: str, folder: Path) -> str:
-    """What a script prints that runs where these commands have mounted something, for it alone."""
+    """The output of a script that runs in a mount namespace prepared by these commands."""
     isolated = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-ec"]
     if subprocess.run([*isolated, "mount -t tmpfs tmpfs /mnt"], capture_output=True, check=False).returncode:
         pytest.skip("nothing can be mounted here")
@@ -1158,7 +1156,7 @@ def sound_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 async def try_everything(memory: ChromaMemory) -> list[str]:
-    """What fails. Anything but a `StoreError` is raised."""
+    """The calls that fail with `StoreError`. Any other error is raised."""
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "search": lambda: memory.search_similar(LEASE, k=100),
         "list": memory.every,
@@ -1220,7 +1218,7 @@ async def test_a_file_that_is_cut_short_is_an_error_and_no_crash(
 
 RARE = "Physicians examine patients."
 PARAPHRASE = "doctors look at sick people"
-"""Shares no word with any text: vectors alone find it."""
+"""Shares no word with any text, so only vectors find it."""
 
 
 @pytest.fixture
@@ -1241,7 +1239,7 @@ async def answers(memory: ChromaMemory) -> list[dict[str, float]]:
 
 
 def turned_around(folder: Path) -> None:
-    """The vectors in the blocks point the other way: what is nearest is farthest."""
+    """Negate the vectors in the blocks, so that the nearest become the farthest."""
     with closing(sqlite3.connect(file_of(folder))) as database, database:
         for number, *parts in database.execute("SELECT number, ids, rows, scales FROM blocks").fetchall():
             ids, rows, scales = parts
@@ -1273,7 +1271,7 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("damage", "problem"), DAMAGE)
-async def test_damage_to_what_is_derived_is_found_and_cured(
+async def test_damaged_derived_data_is_detected_and_rebuilt(
     packed: Path, damage: Callable[[Path], None], problem: str
 ) -> None:
     expected = await answers(ChromaMemory(packed))
@@ -1291,7 +1289,7 @@ async def test_damage_to_what_is_derived_is_found_and_cured(
     assert await answers(memory) == await answers(ChromaMemory(packed)) == expected
 
 
-async def test_statistics_of_other_records_are_found_and_cured(packed: Path, tmp_path_factory: Any) -> None:
+async def test_statistics_of_other_records_are_detected_and_rebuilt(packed: Path, tmp_path_factory: Any) -> None:
     other = tmp_path_factory.mktemp("other")
     await ChromaMemory(other).store_many(rows(40, seed=7))
     ((content,),) = read(other, "SELECT content FROM statistics")
@@ -1309,7 +1307,7 @@ async def test_statistics_of_other_records_are_found_and_cured(packed: Path, tmp
 
 
 @pytest.mark.parametrize("lost", ["DELETE FROM blocks", "DELETE FROM statistics"])
-async def test_what_is_derived_and_lost_as_a_whole_is_no_damage(packed: Path, lost: str) -> None:
+async def test_missing_derived_data_is_not_damage(packed: Path, lost: str) -> None:
     expected = await answers(ChromaMemory(packed))
 
     change(packed, lost)
@@ -1369,7 +1367,7 @@ print(sorted(each.key for each in asyncio.run(ChromaMemory(sys.argv[1]).every())
 """
 
 
-def test_what_a_forked_process_writes_survives_its_parents_closing(tmp_path: Path) -> None:
+def test_writes_of_a_forked_process_survive_closing_in_its_parent(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CHILD_WRITES_ON, str(tmp_path)]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -1451,7 +1449,7 @@ async def test_postings_that_lack_words_of_the_records_are_damage(tmp_path: Path
     assert (await memory.check(rebuild=True)).sound
 
 
-async def test_records_behind_the_last_that_is_known_are_found_and_cured(tmp_path: Path) -> None:
+async def test_records_newer_than_the_shelf_row_are_detected_and_repaired(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_many([(f"k{i}", f"Number {i} is a zebra.", {}) for i in range(80)])
     memory.close()
@@ -1466,7 +1464,7 @@ async def test_records_behind_the_last_that_is_known_are_found_and_cured(tmp_pat
     assert len(await memory.search_similar("Which number is a zebra?", k=1000)) == 80
 
 
-async def test_a_folder_that_is_removed_after_a_failed_reopening_is_not_made_again(tmp_path: Path) -> None:
+async def test_a_folder_deleted_after_a_failed_reopening_is_not_created_again(tmp_path: Path) -> None:
     folder = tmp_path / "memory"
     memory = ChromaMemory(folder)
     await memory.store_many(rows(3))

@@ -1,4 +1,4 @@
-"""Conversion of a folder of the earlier layout: a SQLite ledger for each namespace and shelf, beside Chroma's files."""
+"""Conversion of folders with the earlier layout: one SQLite ledger per namespace and shelf, next to Chroma's files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ DONE, PENDING, LEAVING = 0, 1, 2
 
 
 class Old(NamedTuple):
-    """A record as the earlier layout had it."""
+    """A record of the earlier layout."""
 
     kind: str
     key: str
@@ -104,7 +104,7 @@ def ledger(
 
 
 def chroma(folder: Path, namespaces: Sequence[str], others: Sequence[str] = ()) -> None:
-    """Write Chroma's files beside the ledgers: they name the namespaces."""
+    """Write Chroma's files, which name the namespaces, next to the ledgers."""
     with closing(sqlite3.connect(folder / "chroma.sqlite3")) as database, database:
         database.executescript(CHROMA)
         named = [(f"scrum-master-{digest('shared', name)}-memory", name) for name in namespaces]
@@ -160,12 +160,12 @@ def old_folder(folder: Path) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """The files of a folder, without those that SQLite has as long as a file is open."""
+    """The files of a folder, without those that SQLite creates while a file is open."""
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))
 
 
-def kept(folder: Path) -> dict[str, bytes]:
-    """The old files."""
+def contents(folder: Path) -> dict[str, bytes]:
+    """The contents of the old files."""
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.suffix in (".sqlite3", ".bin")}
 
 
@@ -225,7 +225,7 @@ async def test_a_converted_memory_answers_like_one_that_was_filled_now(tmp_path:
         ("values\x1findex-values", "values", "index"),
     ],
 )
-async def test_what_indexers_had_noted_becomes_notes(tmp_path: Path, old: str, shelf: str, book: str) -> None:
+async def test_ledgers_of_indexers_become_notes(tmp_path: Path, old: str, shelf: str, book: str) -> None:
     noted = [Old("memory", "a.md", "a.md", {"digest": "x", "kind": "memory"})]
     ledger(tmp_path, f"default\x1f{old}", noted)
     memory = ChromaMemory(tmp_path)
@@ -284,16 +284,14 @@ async def test_the_old_files_are_removed_when_all_has_arrived(tmp_path: Path) ->
     assert names(folder) == ["memory.sqlite3", "mine.txt"]
 
 
-async def test_chromas_files_are_kept_if_they_hold_collections_of_others(
-    tmp_path: Path, logged: list[dict[str, Any]]
-) -> None:
+async def test_chromas_files_stay_if_they_hold_other_collections(tmp_path: Path, logged: list[dict[str, Any]]) -> None:
     ledger(tmp_path, "default", [Old("memory", "k", KEYS, {})])
     chroma(tmp_path, ["default"], others=["theirs"])
-    before = kept(tmp_path)
+    before = contents(tmp_path)
 
     found = await ChromaMemory(tmp_path).every()
 
-    left = kept(tmp_path)
+    left = contents(tmp_path)
     assert [each.key for each in found] == ["k"]
     assert {name: left[name] for name in ("chroma.sqlite3", "data_level0.bin")} == {
         name: before[name] for name in ("chroma.sqlite3", "data_level0.bin")
@@ -344,17 +342,17 @@ def remove_other_embedder(folder: Path) -> None:
     ],
     ids=["unreadable", "unknown namespace", "other embedder"],
 )
-async def test_what_cannot_be_converted_is_an_error_and_stays_as_it_is(
+async def test_a_folder_that_cannot_be_converted_is_reported_and_stays_unchanged(
     tmp_path: Path, harm: Any, undo: Any, message: str
 ) -> None:
     folder = old_folder(tmp_path)
     harm(folder)
-    before = kept(folder)
+    before = contents(folder)
 
     for call in ("search_similar", "get_decisions_by_agent"):
         with pytest.raises(StoreError, match=message):
             await getattr(ChromaMemory(folder), call)("keys")
-    after = kept(folder)
+    after = contents(folder)
     undo(folder)
 
     assert {name: after.get(name) for name in before} == before
@@ -364,7 +362,7 @@ async def test_what_cannot_be_converted_is_an_error_and_stays_as_it_is(
 
 
 class Topics:
-    """A model that is slow, or paid for, and counts how many texts it has embedded."""
+    """A model that counts the texts it embeds."""
 
     def __init__(self) -> None:
         self.texts = 0
@@ -421,11 +419,11 @@ def test_a_conversion_that_is_killed_half_way_leaves_the_old_files_and_is_done_a
     ledger(tmp_path, "default", many(60))
     ledger(tmp_path, "acme", many(30))
     chroma(tmp_path, ["default", "acme"])
-    before = kept(tmp_path)
+    before = contents(tmp_path)
 
     killed = run(KILLED_HALF_WAY, tmp_path)
     killed.communicate(timeout=60)
-    after = kept(tmp_path)
+    after = contents(tmp_path)
     memory = ChromaMemory(tmp_path)
     converted = [asyncio.run(each.every()) for each in (memory, memory.for_namespace("acme"))]
 

@@ -1,4 +1,4 @@
-"""Looking after a memory: checking, statistics, backup, export, retention and notes, in Python and from the shell."""
+"""Maintenance of a memory: checks, statistics, backup, export, retention and notes, in Python and from the shell."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def memory(tmp_path: Path) -> ChromaMemory:
 
 
 def change(folder: Path, *statements: str) -> None:
-    """Change the file behind the memory's back."""
+    """Change the file directly."""
     with closing(sqlite3.connect(folder / "memory.sqlite3")) as database, database:
         for statement in statements:
             database.execute(statement)
@@ -67,7 +67,7 @@ ASKED = ("Where are idempotency keys kept?", "To which queue do refunds go?", "W
 
 
 async def answers(memory: ChromaMemory) -> list[object]:
-    """All that a memory and its shelves answer."""
+    """The search results of a memory and its shelves."""
     shelves = [memory, *(memory.beside(name) for name in await memory.shelves())]
     return [
         *[await each.search_similar(query) for each in shelves for query in ASKED],
@@ -143,7 +143,7 @@ async def test_a_text_that_has_no_words_to_find_it_by_is_no_damage(tmp_path: Pat
     assert (await memory.check()).sound
 
 
-async def test_what_a_server_looks_after_is_not_checked_here() -> None:
+async def test_a_server_managed_memory_cannot_be_checked() -> None:
     import chromadb
     from chromadb.config import Settings
 
@@ -156,7 +156,7 @@ async def test_what_a_server_looks_after_is_not_checked_here() -> None:
 # Statistics.
 
 
-async def test_statistics_tell_what_each_shelf_holds(memory: ChromaMemory) -> None:
+async def test_statistics_show_the_size_of_each_shelf(memory: ChromaMemory) -> None:
     await memory.for_namespace("acme").store_embedding("x", "Theirs.", {})
 
     own, code, tests = await memory.statistics()
@@ -211,7 +211,7 @@ async def test_a_backup_that_is_restored_in_a_new_folder_gives_the_same_answers(
     assert (await again.search_similar("badgers"))[0].key == "new"
 
 
-async def test_a_backup_holds_what_is_committed_while_somebody_writes(memory: ChromaMemory, tmp_path: Path) -> None:
+async def test_a_backup_during_writes_holds_committed_records(memory: ChromaMemory, tmp_path: Path) -> None:
     file = tmp_path / "memory" / "memory.sqlite3"
     with closing(sqlite3.connect(file, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -245,7 +245,7 @@ async def test_a_backup_overwrites_nothing(memory: ChromaMemory, tmp_path: Path)
 
 
 def as_rows(exported: Sequence[dict[str, Any]]) -> list[tuple[str, Record]]:
-    """What was exported, as it is after a round trip through JSON."""
+    """The export after a round trip through JSON."""
     read = [json.loads(json.dumps(row)) for row in exported]
     return [
         (row["shelf"], Record(kind=row["kind"], key=row["key"], text=row["content"], data=row["metadata"]))
@@ -254,12 +254,10 @@ def as_rows(exported: Sequence[dict[str, Any]]) -> list[tuple[str, Record]]:
 
 
 def ignore(_done: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignores progress."""
 
 
-async def test_what_is_exported_can_be_imported_with_all_kinds_and_shelves(
-    memory: ChromaMemory, tmp_path: Path
-) -> None:
+async def test_an_export_can_be_imported_with_all_kinds_and_shelves(memory: ChromaMemory, tmp_path: Path) -> None:
     exported = list(memory.export())
     copy = ChromaMemory(tmp_path / "copy", namespace="renamed")
 
@@ -329,7 +327,7 @@ async def test_lone_surrogates_can_be_imported_as_they_can_be_stored(tmp_path: P
     assert list(memory.export()) == list(stored.export())
 
 
-async def test_what_was_stored_under_a_lone_surrogate_is_forgotten_by_it(tmp_path: Path) -> None:
+async def test_a_key_with_a_lone_surrogate_can_be_forgotten(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.store_embedding("stored \ud800", "A text.", {})
 
@@ -354,7 +352,7 @@ async def test_the_order_of_a_session_survives_an_update_and_an_export(tmp_path:
 
 
 async def keys(memory: ChromaMemory) -> set[str]:
-    """The keys of all that is searched."""
+    """The keys of all searchable records."""
     return {each.key for each in await memory.search_similar("anything at all", k=100)}
 
 
@@ -390,7 +388,7 @@ async def test_records_are_forgotten_by_key_age_and_session(
     assert (await memory.check()).sound
 
 
-async def test_nothing_is_forgotten_of_a_memory_that_is_not_there(tmp_path: Path) -> None:
+async def test_forgetting_in_a_missing_memory_removes_nothing(tmp_path: Path) -> None:
     assert await ChromaMemory(tmp_path).forget_where(["k"], before=1e12, session="s") == 0
 
 
@@ -409,7 +407,7 @@ async def test_thousands_of_old_records_are_forgotten_at_once(tmp_path: Path) ->
 # Notes.
 
 
-async def test_notes_are_kept_by_book_shelf_and_namespace(tmp_path: Path) -> None:
+async def test_notes_are_separate_by_book_shelf_and_namespace(tmp_path: Path) -> None:
     memory = ChromaMemory(tmp_path)
     await memory.save_notes("book", {"a": 1, "b": {"deep": [None, "ü"]}})
     await memory.save_notes("other book", {"a": 2})
@@ -446,8 +444,8 @@ def shell(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["memory", *map(str, arguments)], env={"COLUMNS": "200"})
 
 
-def told(*arguments: object) -> Any:
-    """What a command prints as JSON."""
+def json_of(*arguments: object) -> Any:
+    """The JSON output of a command."""
     done = shell(*arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
@@ -477,9 +475,9 @@ def test_a_memory_is_loaded_searched_and_checked_from_the_shell(folder: Path) ->
     assert (checked.exit_code, checked.stdout) == (0, "No problems: 2 records in 1 shelves.\n")
 
 
-def test_loading_and_searching_can_be_told_as_json(folder: Path, tmp_path: Path) -> None:
-    loaded = told("load", "-m", folder, tmp_path / "rows.jsonl", "--namespace", "shop")
-    found = told("search", "-m", folder, "To which queue do refunds go?", "--namespace", "shop")
+def test_loading_and_searching_can_print_json(folder: Path, tmp_path: Path) -> None:
+    loaded = json_of("load", "-m", folder, tmp_path / "rows.jsonl", "--namespace", "shop")
+    found = json_of("search", "-m", folder, "To which queue do refunds go?", "--namespace", "shop")
 
     assert loaded == {"kept": 2, "memory": str(folder)}
     assert [each["key"] for each in found] == ["queue", "keys"]
@@ -498,7 +496,7 @@ def test_the_shell_shows_whatever_was_stored(tmp_path: Path) -> None:
     assert "[/k]" in searched.stdout
 
 
-def test_a_damaged_memory_is_told_with_exit_code_1_and_rebuilt_on_demand(folder: Path) -> None:
+def test_a_damaged_memory_exits_with_1_and_is_rebuilt_on_demand(folder: Path) -> None:
     asyncio.run(ChromaMemory(folder).beside("code").store_embedding("f", "def refund(): ...", {}))
     change(folder, LOSE_POSTINGS)
 
@@ -525,7 +523,7 @@ def test_a_damaged_memory_is_told_with_exit_code_1_and_rebuilt_on_demand(folder:
         0,
         "Rebuilt everything that is derived from the records.\nNo problems: 3 records in 2 shelves.\n",
     )
-    assert told("check", "-m", folder)["sound"]
+    assert json_of("check", "-m", folder)["sound"]
 
 
 def test_statistics_are_shown_of_one_namespace_or_of_all(folder: Path, tmp_path: Path) -> None:
@@ -540,12 +538,12 @@ def test_statistics_are_shown_of_one_namespace_or_of_all(folder: Path, tmp_path:
     assert "shop" in everybody.stdout
     assert nobody.stdout == "The memory is empty.\n"
     shop = {"shelf": "", "records": 2, "by_kind": {"memory": 2}, "embedder": "StaticEmbedder", "dimensions": 256}
-    assert told("stats", "-m", folder, "--all") == [{"namespace": "default", **shop}, {"namespace": "shop", **shop}]
+    assert json_of("stats", "-m", folder, "--all") == [{"namespace": "default", **shop}, {"namespace": "shop", **shop}]
 
 
 def test_a_backup_is_written_once_and_can_be_restored(folder: Path, tmp_path: Path) -> None:
     written = shell("backup", "-m", folder, tmp_path / "backup")
-    as_json = told("backup", "-m", folder, tmp_path / "second")
+    as_json = json_of("backup", "-m", folder, tmp_path / "second")
     again = shell("backup", "-m", folder, tmp_path / "backup")
     restored(tmp_path / "backup", tmp_path / "again")
 
@@ -554,16 +552,16 @@ def test_a_backup_is_written_once_and_can_be_restored(folder: Path, tmp_path: Pa
     assert as_json == {"memory": str(folder), "backup": str(tmp_path / "second"), "bytes": size}
     assert "already exists: choose a new file" in str(again.exception)
     query = "Where are idempotency keys kept?"
-    assert told("search", "-m", tmp_path / "again", query) == told("search", "-m", folder, query)
+    assert json_of("search", "-m", tmp_path / "again", query) == json_of("search", "-m", folder, query)
 
 
-def test_what_is_exported_is_imported_elsewhere(folder: Path, tmp_path: Path) -> None:
+def test_an_export_can_be_imported_into_another_memory(folder: Path, tmp_path: Path) -> None:
     asyncio.run(fill(ChromaMemory(folder)))
     file = tmp_path / "out.jsonl"
 
     written, printed = shell("export", "-m", folder, file), shell("export", "-m", folder)
     imported = shell("import", "-m", tmp_path / "copy", file)
-    again = told("import", "-m", tmp_path / "copy", file, "--namespace", "shop")
+    again = json_of("import", "-m", tmp_path / "copy", file, "--namespace", "shop")
 
     assert written.stdout.replace("\n", "") == f"Wrote 9 records to {file}."
     assert printed.stdout == file.read_text(encoding="utf-8")
@@ -571,22 +569,22 @@ def test_what_is_exported_is_imported_elsewhere(folder: Path, tmp_path: Path) ->
     assert again == {"stored": 9, "memory": str(tmp_path / "copy")}
     assert shell("export", "-m", tmp_path / "copy").stdout == printed.stdout
     assert shell("export", "-m", tmp_path / "copy", "--namespace", "shop").stdout == printed.stdout
-    assert told("search", "-m", tmp_path / "copy", "When do we ship?", "-k", "1")[0]["key"] == "D-1"
+    assert json_of("search", "-m", tmp_path / "copy", "When do we ship?", "-k", "1")[0]["key"] == "D-1"
 
 
 def test_records_are_forgotten_from_the_shell(folder: Path) -> None:
     asyncio.run(ChromaMemory(folder).store_many(MEMORIES))
 
     by_age = shell("forget", "-m", folder, "--before", "2026-01-31")
-    by_session = told("forget", "-m", folder, "--session", "s2")
-    nobody = told("forget", "-m", folder, "queue", "--namespace", "nobody")
-    left = [each["key"] for each in told("search", "-m", folder, "anything")]
-    by_key = told("forget", "-m", folder, "queue", "never there")
+    by_session = json_of("forget", "-m", folder, "--session", "s2")
+    nobody = json_of("forget", "-m", folder, "queue", "--namespace", "nobody")
+    left = [each["key"] for each in json_of("search", "-m", folder, "anything")]
+    by_key = json_of("forget", "-m", folder, "queue", "never there")
 
     assert by_age.stdout == "Deleted 1 records.\n"
     assert by_session == {"forgotten": 1, "memory": str(folder)}
     assert (nobody["forgotten"], left, by_key["forgotten"]) == (0, ["queue"], 1)
-    assert told("search", "-m", folder, "anything") == []
+    assert json_of("search", "-m", folder, "anything") == []
 
 
 BAD_ROWS = {
@@ -626,7 +624,7 @@ BAD_ROWS = {
         ("search -m memory --namespace \x1f k", "namespace must be a non-empty text without control characters"),
     ],
 )
-def test_bad_input_is_refused_and_nothing_is_written(
+def test_bad_input_is_rejected_and_nothing_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str
 ) -> None:
     monkeypatch.chdir(folder.parent)
@@ -638,10 +636,10 @@ def test_bad_input_is_refused_and_nothing_is_written(
 
     assert message in str(done.exception)
     assert sorted(path.name for path in folder.parent.iterdir()) == before
-    assert told("check", "-m", folder)["records"] == 2
+    assert json_of("check", "-m", folder)["records"] == 2
 
 
-def test_an_empty_query_is_refused(folder: Path) -> None:
+def test_an_empty_query_is_rejected(folder: Path) -> None:
     assert "the query must not be empty" in str(shell("search", "-m", folder, " ").exception)
 
 
@@ -649,9 +647,7 @@ def test_an_empty_query_is_refused(folder: Path) -> None:
     ("content", "message"),
     [(b"this is no database" * 100, "file is not a database"), (b"SQLite format 3\x00" + bytes(4096), "database")],
 )
-def test_a_file_that_is_no_memory_is_told_in_one_line_with_exit_code_2(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_a_file_that_is_not_a_memory_exits_with_2_and_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "memory.sqlite3").write_bytes(content)
 
     done = subprocess.run(

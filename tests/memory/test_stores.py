@@ -1,4 +1,4 @@
-"""All kinds of store, against the rules that every store must keep."""
+"""The conformance suite for every kind of store."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FAULTS = {
 
 @contextmanager
 def failing_server(memory: MemoryStore) -> Iterator[None]:
-    """The server takes nothing, as one that is gone."""
+    """The server rejects all writes."""
     kept: Any = memory
     collection = kept._backend._collection("memory")
     works = collection.upsert
@@ -72,7 +72,7 @@ def failing_server(memory: MemoryStore) -> Iterator[None]:
 
 @contextmanager
 def failing_store(memory: MemoryStore) -> Iterator[None]:
-    """The store takes half of what is written."""
+    """The store writes half of a batch and fails."""
     kept: Any = memory
     works = kept._backend.store
     kept._backend.store = HalfStore(works)
@@ -81,7 +81,7 @@ def failing_store(memory: MemoryStore) -> Iterator[None]:
 
 
 class HalfStore(BaseStore):
-    """Takes half of a batch, and fails."""
+    """Writes half of a batch and fails."""
 
     def __init__(self, store: BaseStore) -> None:
         self._whole = store
@@ -126,7 +126,7 @@ class TestInProcess(MemoryConformance):
 
 @pytest.fixture(scope="module")
 def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a `chroma run` of our own."""
+    """The port of a Chroma server started for the tests."""
     folder = tmp_path_factory.mktemp("chroma")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -166,7 +166,7 @@ class TestServer(MemoryConformance):
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None]:
         return failing_server(memory)
 
-    def test_what_another_client_writes_changes_and_forgets_is_followed(self) -> None:
+    def test_writes_of_another_client_are_visible(self) -> None:
         one, other = self._filled("a"), self.open("a")
         assert isinstance(one, ChromaMemory)
         asked = "To which queue do refunds go?"
@@ -190,7 +190,7 @@ class TestServer(MemoryConformance):
 
 
 class OfStore(MemoryConformance):
-    """A LangGraph store, which is shared by the tests."""
+    """A LangGraph store shared by the tests."""
 
     store: BaseStore
 
@@ -231,7 +231,7 @@ class TestPostgres(MemoryConformance):
 
 @pytest.fixture(scope="module")
 def postgres(postgres_uri: str) -> Iterator[BaseStore]:
-    """A store in a PostgreSQL of our own, with pgvector."""
+    """A store in a PostgreSQL with pgvector, started for the tests."""
     from langgraph.store.postgres import PostgresStore
 
     with PostgresStore.from_conn_string(postgres_uri + SCAN, index=INDEX) as store:

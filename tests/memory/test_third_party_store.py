@@ -59,7 +59,7 @@ class WordStore:
         return (await asyncio.to_thread(self._ranked, query))[:k]
 
     async def store_relationship(self, source: str, target: str, relation: str) -> None:
-        """Nothing: relationships are not used for ranking."""
+        """Ignored: relationships are not used for ranking."""
 
     async def store_decision(self, decision: Decision) -> str:
         self._decisions[decision.id] = decision
@@ -131,7 +131,7 @@ class TestWordStore(MemoryConformance):
 
 
 class Promising(WordStore):
-    """Declares sessions, and has only a part of their methods."""
+    """Declares sessions but lacks some of their methods."""
 
     capabilities: ClassVar[frozenset[str]] = frozenset({"sessions"})
 
@@ -162,12 +162,12 @@ def test_the_suite_names_the_methods_that_a_declared_capability_lacks() -> None:
 
 @pytest.mark.parametrize("store", [Promising(), Misspelt()])
 @pytest.mark.parametrize("entry", [lambda store: ScrumMaster(memory=store), InjectionPipeline, Searcher, mcp_server])
-def test_every_entry_point_refuses_a_store_that_has_not_what_it_declares(entry: Any, store: WordStore) -> None:
+def test_every_entry_point_rejects_a_store_without_its_declared_methods(entry: Any, store: WordStore) -> None:
     with pytest.raises(ConfigError, match=r"declares the capability 'sessions'|capabilities of Misspelt must be"):
         entry(store)
 
 
-def test_what_is_no_store_is_refused_with_the_methods_that_it_lacks() -> None:
+def test_an_object_that_is_not_a_store_is_rejected_with_its_missing_methods() -> None:
     with pytest.raises(ConfigError, match=r"must be a MemoryStore, .* which has no store_embedding, search_similar, "):
         ScrumMaster(memory=object())  # type: ignore[arg-type]
 
@@ -208,7 +208,7 @@ def test_it_serves_a_compiled_graph(store: WordStore, config: InjectionConfig) -
     assert result.failures == ()
 
 
-def test_a_run_that_names_a_namespace_is_told_what_is_missing(store: WordStore) -> None:
+def test_a_run_with_a_namespace_reports_the_missing_capability(store: WordStore) -> None:
     end = compiled(ScrumMaster(memory=store)).invoke({"messages": []}, context={"namespace": "acme"})
 
     assert "'namespaces' (namespace, for_namespace)" in str(end["sm_output"])
@@ -237,7 +237,7 @@ async def test_its_memories_are_assembled_and_shelves_are_reported_as_missing(st
     )
 
 
-async def test_what_needs_more_than_the_core_says_so_before_it_writes(store: WordStore, tmp_path: Path) -> None:
+async def test_a_missing_capability_is_reported_before_anything_is_written(store: WordStore, tmp_path: Path) -> None:
     experience = Experience(domain="feature", strategy="research-first", goal="Build the refunds.")
 
     with pytest.raises(ConfigError, match=r"KnowledgeBase needs .* 'shelves' .*'notes' .*'deletion'"):
@@ -299,7 +299,7 @@ class TestShelved(MemoryConformance):
         return self.stores.setdefault(namespace, Shelved())
 
 
-async def test_what_its_capabilities_reach_works() -> None:
+async def test_features_of_declared_capabilities_work() -> None:
     store = Shelved()
     base = KnowledgeBase(store)
     await base.index_document(Document(id="refunds", title="Refunds", text=ANSWER))

@@ -1,4 +1,4 @@
-"""Nearest vectors: what an index finds, how much it holds, and that it follows every write."""
+"""The vector index: recall, memory use, and consistency after writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUERY = "Which batch has a lease?"
 
 
 def some_vectors(count: int, dimensions: int = 256, seed: int = 1) -> Array:
-    """Vectors around a few centres, as texts of a few topics have them."""
+    """Clustered vectors, like those of texts about a few topics."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(max(1, count // 100), dimensions))
     scattered = centres[random.integers(len(centres), size=count)] + random.normal(size=(count, dimensions))
@@ -89,7 +89,7 @@ def test_of_many_vectors_nearly_all_of_the_nearest_are_found() -> None:
     assert min(found) >= 17
 
 
-def test_a_vector_is_nearest_to_itself_however_many_there_are() -> None:
+def test_a_vector_is_nearest_to_itself_in_indexes_of_any_size() -> None:
     vectors = some_vectors(30_000)
     index = an_index(vectors)
 
@@ -99,7 +99,7 @@ def test_a_vector_is_nearest_to_itself_however_many_there_are() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 7, 8, 100])
-def test_no_more_are_given_than_are_wanted_or_there(limit: int) -> None:
+def test_no_more_results_than_the_limit_or_the_index_size(limit: int) -> None:
     vectors = some_vectors(8)
 
     assert len(an_index(vectors).nearest(vectors[0], limit).ids) == min(limit, 8)
@@ -107,7 +107,7 @@ def test_no_more_are_given_than_are_wanted_or_there(limit: int) -> None:
 
 
 @pytest.mark.parametrize("few", [COMPARED_EXACTLY, 0], ids=["each compared", "by sign bits"])
-def test_what_is_appended_truncated_and_replaced_is_what_is_found(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+def test_searches_follow_append_truncate_and_replace(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr("langgraph_scrum_master.memory.vectors.COMPARED_EXACTLY", few)
     vectors, query = some_vectors(400), some_vectors(1, seed=2)[0]
     index = VectorIndex(256)
@@ -135,7 +135,7 @@ def test_what_is_appended_truncated_and_replaced_is_what_is_found(monkeypatch: p
 
 
 @pytest.mark.parametrize("few", [COMPARED_EXACTLY, 0], ids=["each compared", "by sign bits"])
-def test_what_is_taken_out_of_a_block_is_never_found(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+def test_a_vector_removed_from_a_block_is_never_found(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
     monkeypatch.setattr("langgraph_scrum_master.memory.vectors.COMPARED_EXACTLY", few)
     vectors = some_vectors(100)
     block = a_block(vectors)
@@ -194,7 +194,7 @@ def texts(count: int, seed: int = 1) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def opened(folder: Path, most_bytes: int) -> DatabaseMemory:
-    """The memory in a folder, in a process that holds no more bytes of vectors."""
+    """The memory in a folder, with a vector cache of this size."""
     file = folder / "memory.sqlite3"
     database = SqliteDatabase(file, "normal", cache=VectorCache(most_bytes))
     return DatabaseMemory(StoreBackend(RecordStore(str(folder), lambda: database, file=file), "default"))
@@ -206,26 +206,26 @@ def cache_of(memory: DatabaseMemory) -> VectorCache:
     return cache
 
 
-def found(results: Sequence[MemoryResult]) -> dict[str, tuple[str, float]]:
+def by_key(results: Sequence[MemoryResult]) -> dict[str, tuple[str, float]]:
     return {each.key: (each.content, round(each.score, 6)) for each in results}
 
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few records fill a block of vectors, and have their statistics saved, as 4,096 and 2,048 would."""
+    """Small blocks and frequent snapshots: 16 records instead of 4,096 and 2,048."""
     monkeypatch.setattr("langgraph_scrum_master.memory.blocks.BLOCK", 16)
     monkeypatch.setattr("langgraph_scrum_master.memory.writer.SAVED_EVERY", 16)
 
 
 def live_bytes(dimensions: int) -> int:
-    """Bytes of all indexes of so many dimensions that this process holds."""
+    """Size of all live indexes with this number of dimensions."""
     gc.collect()
     every = [each for each in gc.get_objects() if isinstance(each, VectorIndex) and each.dimensions == dimensions]
     return sum(each.nbytes for each in every)
 
 
 class Scattered:
-    """An embedder whose vectors have a length that no other test's have."""
+    """An embedder with a vector length that no other test uses."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [self.embed_query(text) for text in texts]
@@ -256,17 +256,17 @@ async def test_a_shelf_whose_index_was_dropped_answers_as_before(tmp_path: Path)
 
     for shelf in shelves * 2:
         small, large = memory.beside(shelf), roomy.beside(shelf)
-        assert found(await small.search_similar(QUERY, k=50)) == found(await large.search_similar(QUERY, k=50))
+        assert by_key(await small.search_similar(QUERY, k=50)) == by_key(await large.search_similar(QUERY, k=50))
         assert cache_of(memory).nbytes <= 400_000
     await memory.beside("0").forget("k0")
-    assert "k0" not in found(await memory.beside("0").search_similar(QUERY, k=50))
+    assert "k0" not in by_key(await memory.beside("0").search_similar(QUERY, k=50))
 
 
 # Rows that stay on the disk.
 
 RARE = "Physicians examine patients."
 PARAPHRASE = "doctors look at sick people"
-"""Shares no word with any text: vectors alone find it."""
+"""Shares no word with any text, so only vectors find it."""
 
 
 async def fill(memory: DatabaseMemory) -> None:
@@ -278,9 +278,9 @@ async def fill(memory: DatabaseMemory) -> None:
 
 
 async def same_answers(*memories: DatabaseMemory) -> bool:
-    """Whether the memories agree on what is nearest, also with a query that only vectors find something for."""
+    """Whether the memories return the same results, including for a query that only vectors match."""
     for query in (PARAPHRASE, QUERY, "Number 77"):
-        every = [found(await memory.search_similar(query, k=150)) for memory in memories]
+        every = [by_key(await memory.search_similar(query, k=150)) for memory in memories]
         if any(each != every[0] for each in every):
             return False
     return True
@@ -296,7 +296,7 @@ async def test_rows_on_the_disk_give_the_same_answers_as_held_ones(tmp_path: Pat
     assert cache_of(on_disk).nbytes < 131 * 256
     assert await same_answers(held, on_disk)
     await held.forget("k3", "k20", "k129", "right")
-    assert "right" not in found(await on_disk.search_similar(PARAPHRASE, k=150))
+    assert "right" not in by_key(await on_disk.search_similar(PARAPHRASE, k=150))
     assert await same_answers(held, on_disk)
     await on_disk.store_many([("k7", RARE, {}), ("new", "Something new.", {})])
     assert (await held.search_similar(PARAPHRASE, k=1))[0].key == "k7"
@@ -308,7 +308,7 @@ async def test_rows_on_the_disk_give_the_same_answers_as_held_ones(tmp_path: Pat
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("most_bytes", [10_000, 10_000_000], ids=["rows on the disk", "rows in memory"])
-async def test_blocks_that_are_made_again_are_read_again(tmp_path: Path, most_bytes: int) -> None:
+async def test_rebuilt_blocks_are_read_again(tmp_path: Path, most_bytes: int) -> None:
     memory, other = ChromaMemory(tmp_path), opened(tmp_path, most_bytes)
     await fill(memory)
     await other.search_similar(PARAPHRASE)
@@ -342,7 +342,7 @@ async def test_a_real_block_is_packed_and_found_in(tmp_path: Path) -> None:
         assert (await each.search_similar(PARAPHRASE, k=1))[0].key == "right"
         assert (await each.search_similar("Number 4000", k=1))[0].key == "k4000"
     await memory.forget("k4000", "k7")
-    assert "k4000" not in found(await memory.search_similar("Number 4000", k=100))
+    assert "k4000" not in by_key(await memory.search_similar("Number 4000", k=100))
     assert (await memory.check()).sound
 
 
@@ -354,7 +354,7 @@ ANY_HANDLE = st.integers(0, 1)
 
 
 class TwoHandles(RuleBasedStateMachine):
-    """A folder with two handles, one of which holds no rows of vectors, against a dict."""
+    """A folder with two handles, one without rows in memory, compared with a dict."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -392,7 +392,7 @@ class TwoHandles(RuleBasedStateMachine):
 
     @rule(text=ANY_TEXT)
     def search(self, text: str) -> None:
-        one, other = [found(self.runner.run(handle.search_similar(text, k=50))) for handle in self.handles]
+        one, other = [by_key(self.runner.run(handle.search_similar(text, k=50))) for handle in self.handles]
         assert one == other
         assert {key: content for key, (content, _) in one.items()} == self.expected
 

@@ -1,4 +1,4 @@
-"""The numbers of ranking can be replaced, in one recipe."""
+"""The parameters of ranking can be replaced."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_each_number_says_where_it_comes_from() -> None:
         for node in ast.parse(Path(tuning.__file__).read_text(encoding="utf-8")).body
         if isinstance(node, ast.ClassDef) and node.name == "RankTuning"
     )
-    told = {
+    docstrings = {
         field.target.id: " ".join(note.value.value.split())
         for field, note in zip(recipe.body, recipe.body[1:], strict=False)
         if isinstance(field, ast.AnnAssign)
@@ -113,5 +113,7 @@ def test_each_number_says_where_it_comes_from() -> None:
         and isinstance(note.value.value, str)
     }
 
-    assert told.keys() == {each.name for each in fields(DEFAULT_TUNING)}
-    assert [name for name, note in told.items() if not any(s in note for s in ("y hand", "benchmarks/", "usual"))] == []
+    assert docstrings.keys() == {each.name for each in fields(DEFAULT_TUNING)}
+    assert [
+        name for name, note in docstrings.items() if not any(s in note for s in ("y hand", "benchmarks/", "usual"))
+    ] == []

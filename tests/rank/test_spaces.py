@@ -1,4 +1,4 @@
-"""Thirteen ways in which a text can be like a query."""
+"""The thirteen similarity spaces."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def strengths(name: str, query: str, *texts: str, **options: Any) -> list[float]
         ("E13", "buy a vehicle", "He wants to purchase a car.", "She likes to swim in lakes."),
     ],
 )
-def test_each_space_prefers_what_is_alike_in_its_way(name: str, query: str, better: str, worse: str) -> None:
+def test_each_space_prefers_the_similar_text(name: str, query: str, better: str, worse: str) -> None:
     right, wrong = strengths(name, query, better, worse)
 
     assert right > wrong
@@ -148,7 +148,7 @@ def test_a_lone_match_scores_as_well_in_a_small_memory_as_in_a_large_one() -> No
     assert among[0].score >= 0.7 > max(match.score for match in among[1:])
 
 
-def test_products_are_right_and_made_in_the_thread_that_asks_for_them() -> None:
+def test_products_are_correct_and_computed_in_the_calling_thread() -> None:
     random = np.random.default_rng(1)
     rows, others = (random.random((count, 256), dtype="float32") for count in (48, 3000))
 
@@ -166,7 +166,7 @@ def test_products_are_right_and_made_in_the_thread_that_asks_for_them() -> None:
     assert all_threads < 1.5 * own + 0.02
 
 
-def test_what_was_compared_before_changes_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_queries_change_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
     words = sorted({word for name in topics for word in re.findall(r"[a-z]{4,}", topics[name].lower())})
     random = Random(3)
 

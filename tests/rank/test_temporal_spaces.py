@@ -122,8 +122,10 @@ async def test_time_counts_if_it_is_given_a_weight() -> None:
     assert best.score > other.score
 
 
-@pytest.mark.parametrize(("age", "told"), [(0.9 * HOUR, True), (HOUR - 2, True), (HOUR + 2, False), (2 * HOUR, False)])
-async def test_a_prompt_is_told_what_is_recent_by_the_strength_in_e2(age: float, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("age", "mentioned"), [(0.9 * HOUR, True), (HOUR - 2, True), (HOUR + 2, False), (2 * HOUR, False)]
+)
+async def test_a_prompt_mentions_recent_activity_by_the_strength_in_e2(age: float, mentioned: bool) -> None:
     memory = ChromaMemory(clock=lambda: NOW)
     await memory.store_many(
         [Memory(key="m", content="Authentication hashes passwords with bcrypt.", created_at=at(age))]
@@ -134,7 +136,7 @@ async def test_a_prompt_is_told_what_is_recent_by_the_strength_in_e2(age: float,
 
     (context,) = (each for each in result.contexts_retrieved if each.source == "memory")
     assert context.strengths["E2"] == pytest.approx(0.5 ** (age / (7 * DAY)), abs=1e-6)
-    assert ("Recent activity (within last hour): authentication hashes passwords" in result.text) is told
+    assert ("Recent activity (within last hour): authentication hashes passwords" in result.text) is mentioned
 
 
 EMPTY = features_of(["x"])[0].pack()

@@ -1,4 +1,4 @@
-"""A space of the user's takes part in ranking, by public names alone."""
+"""User-defined spaces, with public imports only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Numbers:
 
 
 class Given:
-    """Gives what it is told to."""
+    """Returns fixed strengths."""
 
     code = "X1"
     name = "given"

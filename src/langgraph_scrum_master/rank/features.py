@@ -68,7 +68,7 @@ class Features:
     family: int
     """The kind of record, taken from that name; 0 if it is unknown."""
     causal: int
-    """1 if it gives a cause, 2 if an effect, 3 if both."""
+    """1 if it states a cause, 2 if an effect, 3 if both."""
     size: int
     """Characters."""
 
