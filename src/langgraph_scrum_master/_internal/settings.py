@@ -225,10 +225,10 @@ def _check(expected: str, fits: Callable[[Any], bool]) -> Callable[[str, Any], A
 
 
 def _names(name: str, value: object) -> tuple[str, ...]:
-    found = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
-    if found is None or not all(isinstance(each, str) for each in found):
+    names = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
+    if names is None or not all(isinstance(each, str) for each in names):
         raise ConfigError(f"{name} must be a sequence of names, got {value!r}")
-    return found
+    return names
 
 
 def _has_fields(template: Any, needed: str, others: tuple[str, ...]) -> bool:

@@ -106,7 +106,7 @@ class _Worker(threading.Thread):
 
 
 _MAX_IDLE = 8
-"""The maximum of idle threads."""
+"""The maximum number of idle threads."""
 
 _idle: list[_Worker] = []
 # A forked child has none of its parent's threads.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _MAX_WORDS = 300
-"""The maximum of words in a query."""
+"""The maximum number of words in a query."""
 
 # Stemmed: "parsing" matches "parser".
 _SCHEMA = """

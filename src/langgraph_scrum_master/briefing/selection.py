@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _PER_CATEGORY = 3
-"""The minimum of entries per category, if the limit allows it."""
+"""The minimum number of entries per category, if the limit allows it."""
 
 RELEVANCE_WEIGHT = 0.6
 

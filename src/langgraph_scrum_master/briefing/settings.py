@@ -23,7 +23,7 @@ from langgraph_scrum_master.briefing.selection import RELEVANCE_WEIGHT
 from langgraph_scrum_master.errors import ConfigError
 
 LIMIT = 20
-"""The maximum of lessons per session."""
+"""The maximum number of lessons per session."""
 
 LOCAL_FILE = Path(".claude", "scrum-master.local.md")
 """The project's settings file. Its front matter has the settings."""

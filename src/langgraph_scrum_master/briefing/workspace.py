@@ -17,10 +17,10 @@ from langgraph_scrum_master.text.terms import plain_words
 from langgraph_scrum_master.text.trim import trim
 
 MAX_KEYWORDS = 20
-"""The maximum of keywords from changed files."""
+"""The maximum number of keywords from changed files."""
 
 MAX_DESCRIPTION = 1_000
-"""The maximum of characters of a feature's description."""
+"""The maximum number of characters of a feature's description."""
 
 GIT_SECONDS = 1.5
 """The timeout for all calls of git together."""

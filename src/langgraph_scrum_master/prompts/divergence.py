@@ -19,16 +19,16 @@ COMPARED = 10
 """The number of recent memories that the query is compared with."""
 
 _MAX_ALERTS = 3
-"""The maximum of alerts per query."""
+"""The maximum number of alerts per query."""
 
 LEAST_WORDS = 3
-"""The minimum of words in a query: "go on" is no change of topic."""
+"""The minimum number of words in a query: "go on" is no change of topic."""
 
 MAX_EXCEPTIONS = 1
 """The number of spaces besides E1 in which the query may still be similar."""
 
 MAX_SUMMARY = 120
-"""The maximum of characters that an alert quotes."""
+"""The maximum number of characters that an alert quotes."""
 
 # Letters of scripts without spaces between words. A word has about two.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")

@@ -23,10 +23,10 @@ SAME_TIME = float(nearness(2 * _HOUR, DAY))
 """Times within two hours of each other count as the same time of day."""
 
 TOPIC_WORDS = 3
-"""The maximum of words that describe a memory."""
+"""The maximum number of words that describe a memory."""
 
 TITLE_WORDS = 8
-"""The maximum of words from its title."""
+"""The maximum number of words from its title."""
 
 
 def hints(query: Query, memories: Sequence[RetrievedContext], zone: tzinfo) -> list[RetrievedContext]:

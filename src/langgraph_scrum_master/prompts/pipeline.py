@@ -52,7 +52,7 @@ _CANDIDATES = 100
 """The number of memories to rank."""
 
 _MAX_CHARACTERS = 4_000
-"""The maximum of characters of a memory before it is cut to its budget."""
+"""The maximum number of characters of a memory before it is cut to its budget."""
 
 MAX_HINTED = 6
 """The number of contexts, best first, that hints are made for."""

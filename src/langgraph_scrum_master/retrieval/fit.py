@@ -10,7 +10,7 @@ from langgraph_scrum_master.retrieval.dedupe import Split, dropped
 from langgraph_scrum_master.text.trim import trim
 
 SHORTEST = 80
-"""The minimum of characters of a trimmed text, by hand."""
+"""The minimum number of characters of a trimmed text, by hand."""
 
 
 def select(

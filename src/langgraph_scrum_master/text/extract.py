@@ -15,10 +15,10 @@ from langgraph_scrum_master.text.terms import numbers, terms
 from langgraph_scrum_master.text.trim import trim
 
 _LONGEST = 50
-"""The maximum of tokens of a sentence. Longer ones are cut."""
+"""The maximum number of tokens of a sentence. Longer ones are cut."""
 
 _SHORTEST = 4
-"""The minimum of remaining tokens to go on."""
+"""The minimum number of remaining tokens to go on."""
 
 _SPEAKER = re.compile(r"([^\s:()][^:\n]{0,40}): (.*)", re.S)
 _SPEECH_ACT = re.compile(r"  \((.+)\)")

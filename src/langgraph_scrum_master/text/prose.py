@@ -18,7 +18,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9]|@\w)|\n+|(?<=[。�
 _MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
 _MAX_CHARACTERS = 12_000
-"""The maximum of characters of a message, half from its start and half from its end."""
+"""The maximum number of characters of a message, half from its start and half from its end."""
 
 
 def prose(text: str) -> str:

@@ -24,7 +24,7 @@ from langgraph_scrum_master.text.sections import FRONT_MATTER, sections_of
 _SUFFIXES = (".md", ".markdown", ".rst", ".txt")
 
 LONGEST = 2_000
-"""The maximum of characters per piece. Longer sections are split at a paragraph, sentence, line or word."""
+"""The maximum number of characters per piece. Longer sections are split at a paragraph, sentence, line or word."""
 
 ADR_FOLDERS = frozenset({"adr", "adrs", "decisions", "architecture-decisions", "architecture_decisions"})
 

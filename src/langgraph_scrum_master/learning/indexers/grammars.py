@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 LONGEST_SIGNATURE = 400
-"""The maximum of characters of a signature."""
+"""The maximum number of characters of a signature."""
 
 MINIFIED = 500
 """The average line length from which a file counts as minified, by hand."""

@@ -29,7 +29,7 @@ from langgraph_scrum_master.rank.query import unit_rows
 from langgraph_scrum_master.text.sanitize import as_data
 
 _MIN_EXPERIENCES = 20
-"""The minimum of experiences on an axis."""
+"""The minimum number of experiences on an axis."""
 
 MIN_CLUSTER_SIZE, _MIN_SAMPLES = 5, 3
 """HDBSCAN's `min_cluster_size` and `min_samples`, by hand."""
@@ -44,7 +44,7 @@ TEXT_LESSONS, _PROMPT_LESSONS = 3, 12
 """The number of lessons, nearest the centroid first, that make up a value's text or a model's prompt."""
 
 _LONGEST = 300
-"""The maximum of characters of a model's text."""
+"""The maximum number of characters of a model's text."""
 
 _DEADLINE = 30.0
 """Seconds for one call of the model."""

@@ -11,7 +11,7 @@ from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
 
 _MAX_MESSAGES = 500
-"""The maximum of earlier messages that are searched."""
+"""The maximum number of earlier messages that are searched."""
 
 _HANDOFF_TEXTS = ("task_summary", "instructions")
 
