@@ -99,7 +99,7 @@ def test_a_fence_that_is_not_closed_hides_no_entries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "told"),
+    ("entry", "message"),
     [
         ("### Pattern:\nSomething.", "has no name"),
         ("###\nSomething.", "has no name"),
@@ -108,13 +108,13 @@ def test_a_fence_that_is_not_closed_hides_no_entries() -> None:
         ("### Sure\nX.\n- Confidence: total", "must have a confidence of high, medium or low, got 'total'"),
     ],
 )
-def test_a_malformed_entry_is_left_out_and_told_with_its_file_and_line(entry: str, told: str) -> None:
+def test_a_malformed_entry_is_skipped_and_reported_with_its_file_and_line(entry: str, message: str) -> None:
     entries, warnings = parsed(f"# Patterns\n<!-- one\ntwo -->\n{entry}\n\n### Sound\nGood.\n")
 
     assert [each.name for each in entries] == ["Sound"]
     (warning,) = warnings
     assert warning.startswith("patterns.md:4: skipped, ")
-    assert told in warning
+    assert message in warning
 
 
 def test_the_hash_is_of_the_normalised_description() -> None:
@@ -166,7 +166,7 @@ def test_a_hostile_file_takes_no_time(hostile: str) -> None:
     assert len(parsed(f"### Sound\nGood.\n{hostile}")[0]) <= 2
 
 
-def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     (tmp_path / "patterns.md").write_text("\ufeff### Sound\r\nGood.\r\n", encoding="utf-8")
     odd = tmp_path / "anti-patterns.md"
     reasons = []

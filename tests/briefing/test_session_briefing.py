@@ -143,7 +143,7 @@ def test_a_project_without_lessons_gets_nothing_and_a_missing_one_those_of_all(t
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"memory_injection_enabled": "no"}, "memory_injection_enabled must be True or False, got 'no'"),
         ({"memory_injection_limit": -1}, "memory_injection_limit must be a whole number, 0 or more, got -1"),
@@ -152,8 +152,8 @@ def test_a_project_without_lessons_gets_nothing_and_a_missing_one_those_of_all(t
         ({"memory_relevance_weight": float("nan")}, "memory_relevance_weight must be a number from 0 to 1, got nan"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_in_python(options: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_settings_that_cannot_work_are_refused_in_python(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         SessionBriefing(**options)
 
 
@@ -172,22 +172,22 @@ def no_fts5(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlite3", module)
 
 
-def falls_back(project: Path, told: str) -> None:
+def falls_back(project: Path, message: str) -> None:
     briefing = SessionBriefing(project).brief("caching")
 
     assert names(briefing) == [
         entry.name for entry in SessionBriefing(project, memory_relevance_weight=0).brief().entries
     ]
     assert briefing.text.endswith("| relevance: inactive*")
-    assert any(told in warning for warning in briefing.warnings)
+    assert any(message in warning for warning in briefing.warnings)
 
 
 @pytest.mark.usefixtures("no_fts5")
-def test_without_full_text_search_prominence_decides_and_that_is_told(project: Path) -> None:
+def test_without_full_text_search_prominence_decides_and_that_is_reported(project: Path) -> None:
     falls_back(project, "SQLite has no FTS5: no such module: fts5")
 
 
-def test_without_sqlite_prominence_decides_and_that_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sqlite_prominence_decides_and_that_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlite3", None)
 
     falls_back(project, "SQLite is missing")
@@ -225,7 +225,7 @@ def test_the_command_prints_the_briefing_and_tells_what_is_wrong_on_standard_err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--relevance-weight", "heavy"], "Invalid relevance weight 'heavy', using default 0.6"),
         (["--relevance-weight", "1.5"], "Invalid relevance weight '1.5', using default 0.6"),
@@ -234,22 +234,24 @@ def test_the_command_prints_the_briefing_and_tells_what_is_wrong_on_standard_err
         (["--limit", "-3"], "Invalid limit '-3', using default 20"),
     ],
 )
-def test_a_flag_that_cannot_work_is_told_and_the_default_holds(project: Path, arguments: list[str], told: str) -> None:
+def test_a_flag_that_cannot_work_is_reported_and_the_default_holds(
+    project: Path, arguments: list[str], message: str
+) -> None:
     done = brief("--project-root", str(project), *arguments)
 
     assert done.exit_code == 0
-    assert f"scrum-master: {told}\n" in done.stderr
+    assert f"scrum-master: {message}\n" in done.stderr
     assert "*Memory: 20 entries (20 local, 0 global)" in done.stdout
 
 
-def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_project_that_is_not_there_is_reported(tmp_path: Path) -> None:
     done = brief("--project-root", str(tmp_path / "nowhere"))
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert "there is no project in" in done.stderr
 
 
-def test_a_project_without_lessons_is_told_where_they_would_be(tmp_path: Path) -> None:
+def test_a_project_without_lessons_is_reported_where_they_would_be(tmp_path: Path) -> None:
     done = brief("--project-root", str(tmp_path))
 
     assert (done.exit_code, done.stdout) == (0, "")
@@ -443,7 +445,7 @@ class Other(TypedDict):
     task: Annotated[str, "nothing for messages"]
 
 
-@pytest.mark.parametrize(("schema", "told"), [(Bare, "lose its messages"), (Other, "drop the briefing")])
-def test_a_graph_that_would_lose_the_briefing_or_its_messages_is_refused(schema: Any, told: str) -> None:
-    with pytest.raises(GraphError, match=told):
+@pytest.mark.parametrize(("schema", "message"), [(Bare, "lose its messages"), (Other, "drop the briefing")])
+def test_a_graph_that_would_lose_the_briefing_or_its_messages_is_refused(schema: Any, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         SessionBriefing().check(StateGraph(schema))

@@ -121,13 +121,15 @@ def test_a_repository_whose_variables_are_set_elsewhere_is_read_itself(
     assert repository.changed() == ["second", "py"]
 
 
-def test_a_folder_without_git_is_told(project: Project) -> None:
+def test_a_folder_without_git_is_reported(project: Project) -> None:
     assert project.changed() == []
     (warning,) = project.warnings
     assert "not a git repository" in warning
 
 
-def test_a_machine_without_git_is_told(repository: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_git_is_reported(
+    repository: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
     assert repository.changed() == []
@@ -169,7 +171,7 @@ def test_of_several_active_features_the_one_noted_last_counts(project: Project) 
 
 
 @pytest.mark.parametrize(
-    ("meta", "about", "told"),
+    ("meta", "about", "message"),
     [
         ("{broken", "", "is not JSON"),
         ("[1]", "", "must be a JSON object, got '[1]'"),
@@ -178,14 +180,14 @@ def test_of_several_active_features_the_one_noted_last_counts(project: Project) 
         ({"status": "active", "slug": 7, "lastCompletedPhase": 3}, "The spec", "must have a text as 'slug', got 7"),
     ],
 )
-def test_a_feature_with_a_broken_note_is_told_and_what_is_sound_counts(
-    project: Project, meta: object, about: str, told: str
+def test_a_feature_with_a_broken_note_is_reported_and_what_is_sound_counts(
+    project: Project, meta: object, about: str, message: str
 ) -> None:
     folder = project.feature("001-a", meta, "The spec.")
 
     assert project.about() == about
     assert project.warnings[0].startswith(str(folder / ".meta.json"))
-    assert told in project.warnings[0]
+    assert message in project.warnings[0]
 
 
 @pytest.mark.parametrize("phase", [None, 3, ""])

@@ -245,7 +245,7 @@ def test_a_change_within_a_function_changes_its_hash_and_no_other() -> None:
         ("a.py", "x = 1\ndef f(:\n", 2),
     ],
 )
-def test_what_does_not_parse_is_told_with_its_line(path: str, text: str, line: int) -> None:
+def test_what_does_not_parse_is_reported_with_its_line(path: str, text: str, line: int) -> None:
     with pytest.raises(ValueError, match=f"in line {line}"):
         code_units(path, text)
 
@@ -261,7 +261,7 @@ def test_what_nobody_wrote_by_hand_is_left_out() -> None:
         code_units("a.js", "function a(){};" * 100)
 
 
-def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_way_to_get_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter", None)
 
     with pytest.raises(SkippedFileError, match=r"^go needs: pip install '\.\[code\]' in a clone"):

@@ -183,7 +183,7 @@ class FailingSearcher(Searcher):
         await asyncio.sleep(30)
 
 
-async def test_a_source_that_fails_or_hangs_is_told_and_the_others_are_given(logged: list[dict[str, Any]]) -> None:
+async def test_a_source_that_fails_or_hangs_is_reported_and_the_others_are_given(logged: list[dict[str, Any]]) -> None:
     whole = await a_searcher()
     failing = FailingSearcher(whole._memory)
 

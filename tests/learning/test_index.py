@@ -228,7 +228,7 @@ async def test_a_folder_without_git_is_indexed_but_for_its_commits(tmp_path: Pat
         await index_commits(ChromaMemory(), tmp_path / "nowhere")
 
 
-async def test_where_there_is_no_git_it_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_there_is_no_git_it_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
     assert (await index_documents(ChromaMemory(), project)).written == 6
@@ -517,7 +517,7 @@ START = ["experience", "start", "-m", "FOLDER", "--domain", "testing", "--strate
         (["index", "commits", "-m", "FOLDER", "NOWHERE"], "must be in a git repository"),
     ],
 )
-def test_what_the_shell_cannot_do_is_told(arguments: list[str], told: str, experienced: Path) -> None:
+def test_what_the_shell_cannot_do_is_reported(arguments: list[str], told: str, experienced: Path) -> None:
     meant = {"FOLDER": str(experienced), "OPEN": "open", "DONE": "done", "NOWHERE": str(experienced / "nowhere")}
 
     with pytest.raises(ScrumMasterError, match=told):

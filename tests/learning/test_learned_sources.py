@@ -265,7 +265,7 @@ class OtherEmbedder:
         return [1.0, 0.0, 0.0, 0.0]
 
 
-async def test_a_shelf_that_fails_is_told_and_the_others_are_read(tmp_path: Path) -> None:
+async def test_a_shelf_that_fails_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     await ChromaMemory(tmp_path, embedder=OtherEmbedder()).beside("code").store_many([TIMER.kept()])
     memory = ChromaMemory(tmp_path)
     for name, rows in (("commits", [TIMER.kept()]), ("values", [TRIGGER.kept()])):

@@ -180,7 +180,7 @@ def test_the_centre_lies_with_what_is_surest_and_what_is_far_from_it_is_no_membe
     assert set(one.members) < set(range(8))
 
 
-async def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_extra_the_way_to_get_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = await experienced()
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
 
@@ -188,7 +188,7 @@ async def test_without_the_extra_the_way_to_get_it_is_told(monkeypatch: pytest.M
         await index_values(memory)
 
 
-async def test_progress_is_told_by_axis() -> None:
+async def test_progress_is_reported_by_axis() -> None:
     memory, told = await experienced(), list[tuple[int, int]]()
 
     await index_values(memory, progress=lambda *done: told.append(done))

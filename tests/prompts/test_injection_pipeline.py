@@ -498,7 +498,7 @@ def test_whatever_is_found_the_text_is_within_its_budget_in_order_and_nothing_is
 # Sessions and times
 
 
-async def test_the_next_session_is_told_what_the_last_one_came_to() -> None:
+async def test_the_next_session_is_reported_what_the_last_one_came_to() -> None:
     pipeline = await a_pipeline(AUTH)
     await pipeline.aend_session("s0", "An older session.")
     memory_of_now = pipeline

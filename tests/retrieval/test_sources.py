@@ -231,7 +231,9 @@ class Fails:
         raise ConnectionError("model server is down")
 
 
-async def test_if_the_query_cannot_be_embedded_its_words_find_and_that_is_told(logged: list[dict[str, Any]]) -> None:
+async def test_if_the_query_cannot_be_embedded_its_words_find_and_that_is_reported(
+    logged: list[dict[str, Any]],
+) -> None:
     memory = ChromaMemory(embedder=Fails())
     await memory.store_embedding("keys", "We keep idempotency keys of payments in Redis, each for 24 hours.", {})
     await memory.store_embedding("logo", "The logo is blue on a white ground.", {})

@@ -135,7 +135,7 @@ def test_snapshots_do_not_get_it(redact: Any, tmp_path: Path) -> None:
     assert '"agent": "dev"' in left
 
 
-def test_what_a_watcher_of_the_graph_is_told_is_redacted() -> None:
+def test_what_a_watcher_of_the_graph_is_reported_is_redacted() -> None:
     builder = StateGraph(State)
     builder.add_node(a_master(redact="secrets").node)
     builder.add_edge(START, "scrum_master")

@@ -64,10 +64,10 @@ def filled(contexts: Sequence[RetrievedContext]) -> Split:
 
 
 def novel(
-    contexts: Sequence[RetrievedContext], told: Sequence[str], seen: Sequence[str], seen_keys: Collection[str]
+    contexts: Sequence[RetrievedContext], statements: Sequence[str], seen: Sequence[str], seen_keys: Collection[str]
 ) -> Split:
-    """The contexts that are neither contained in the `told` texts nor equal to a `seen` one."""
-    combined, exact = CombinedTexts(*told), ExactTexts(*seen)
+    """The contexts that are neither contained in the `statements` nor equal to a `seen` one."""
+    combined, exact = CombinedTexts(*statements), ExactTexts(*seen)
     kept: list[RetrievedContext] = []
     left: list[Dropped] = []
     for context in contexts:
