@@ -288,7 +288,7 @@ def test_the_model_can_be_adapted_to_turns_of_ones_own(tmp_path: Path) -> None:
     ("content", "told"),
     [
         ('{"content": "a"}', "must be an object with `content`, a text, and `label`"),
-        ("no json", "is no JSON"),
+        ("no json", "is not JSON"),
         ('{"content": "a", "label": 1}', "at least 20 labelled turns"),
     ],
 )
@@ -306,7 +306,7 @@ def test_training_on_bad_data_says_what_is_wrong(tmp_path: Path, content: str, t
 def test_a_file_that_holds_no_weights_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.weights").write_text("nothing")
 
-    with pytest.raises(ConfigError, match="is no weights file"):
+    with pytest.raises(ConfigError, match="is not a weights file"):
         ScrumMaster(asking=tmp_path / "x.weights")
     with pytest.raises(ConfigError, match="cannot be read"):
         ScrumMaster(asking=tmp_path / "y.weights")

@@ -181,7 +181,7 @@ def test_results_are_read_from_the_state_that_a_graph_ends_with() -> None:
     end = graph.invoke({"messages": []})
 
     assert_injected(end, agent="dev", containing=DECISION)
-    assert "a state holds no text that its agent has read" in told(
+    assert "the state loses the text once the agent has read it" in told(
         assert_injected, {**end, "injected_context": None}, containing=DECISION
     )
     assert assert_abstained(STARVED, because="below_bar") is STARVED
@@ -229,7 +229,7 @@ def test_snapshots_are_tests_whose_results_are_stored_on_demand(pytester: pytest
     again = pytested(pytester, "--scrum-master-update")
 
     before.assert_outcomes(passed=1, failed=1)
-    before.stdout.fnmatch_lines(["*no result is stored in refunds.json: run pytest with --scrum-master-update*"])
+    before.stdout.fnmatch_lines(["*refunds.json has no recorded result: run pytest with --scrum-master-update*"])
     update.assert_outcomes(passed=2)
     after.assert_outcomes(passed=2)
     again.assert_outcomes(passed=2)
@@ -250,7 +250,7 @@ def test_a_result_that_changed_is_told(pytester: pytest.Pytester) -> None:
 
     changed.assert_outcomes(passed=1, failed=1)
     changed.stdout.fnmatch_lines(
-        ["*refunds.json comes out otherwise than stored*", "*text: *billing-v3*→*billing-v2*", "*scrum-master-update*"]
+        ["*refunds.json differs from the recorded result*", "*text: *billing-v3*→*billing-v2*", "*scrum-master-update*"]
     )
 
 
@@ -262,7 +262,7 @@ def test_a_folder_without_snapshots_is_skipped_and_one_that_is_not_there_fails(p
 
     done.assert_outcomes(passed=2, skipped=1, failed=1)
     done.stdout.fnmatch_lines_random(
-        ["SKIPPED * there are no snapshots in *kept*", "*there is no file or folder *kpet* to take snapshots from*"]
+        ["SKIPPED * there are no snapshots in *kept*", "*snapshot file or folder *kpet* does not exist*"]
     )
 
 
@@ -279,7 +279,7 @@ def test_a_marked_test_that_takes_no_snapshot_is_told(pytester: pytest.Pytester)
     done = pytested(pytester)
 
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*marked scrum_master_snapshots, and must take 'scrum_master_snapshot'*"])
+    done.stdout.fnmatch_lines(["*marked scrum_master_snapshots and must take 'scrum_master_snapshot'*"])
 
 
 def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_what_cannot_be_a_case_fails_by_itself(tmp_path: Path) -> None:
     assert list(by_name) == ["broken.json", "chat.json", "odd.json", "refunds.json"]
     assert "odd.json: not an InjectionConfig" in told(by_name["odd.json"].check)
     assert "is not JSON" in told(by_name["broken.json"].check)
-    assert "make snapshots of it with `scrum-master snapshot`" in told(by_name["chat.json"].check)
+    assert "convert it with `scrum-master snapshot`" in told(by_name["chat.json"].check)
 
 
 def test_the_cases_of_one_file_are_stored_each_for_itself(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTunin
 _DOUBTFUL = 0.85
 """Gaps below this confidence are sent to the assistant."""
 
-_REMEMBERED = 256
+_MOST_GAPS = 256
 """Maximum number of gaps with token counts in memory."""
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class AssistantCaller:
             TOKENS_USED.reset(token)
             if used:
                 self._tokens[gap.gap_id] = self._tokens.get(gap.gap_id, 0) + sum(used)
-                if len(self._tokens) > _REMEMBERED:
+                if len(self._tokens) > _MOST_GAPS:
                     self._tokens.popitem(last=False)
 
 

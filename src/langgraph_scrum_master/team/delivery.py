@@ -26,7 +26,7 @@ from langgraph_scrum_master.team.state import FIGURES_KEY, Payload, cleared, mer
 
 RECENT_EXCHANGES = 5
 
-_REMEMBERED = 20
+_IDS_BEFORE = 20
 """Number of message ids before a payload that are stored with it, to find the turns after it."""
 
 _NO_HELP = "the same need came up again after all attempts, context did not help"
@@ -131,7 +131,7 @@ def _payload(result: InjectionResult, turns: Sequence[Turn]) -> Payload:
         "sources": counts,
         "total_context_size": result.total_context_size,
         "total_tokens": result.total_tokens,
-        "before": [turn.id for turn in turns[-_REMEMBERED:]],
+        "before": [turn.id for turn in turns[-_IDS_BEFORE:]],
         "others": [],
     }
 

@@ -18,7 +18,7 @@ MIN_REPEATED = 2
 _PATIENCE = 2
 """Turns after which an agent that repeated no new word has ignored the text."""
 
-_TELLING = re.compile(r"\d.*\d|\d\D|\D\d|_|\w\.\w")
+_DISTINCTIVE = re.compile(r"\d.*\d|\d\D|\D\d|_|\w\.\w")
 """A number of several digits, a path or an identifier: unlikely to be repeated by chance."""
 
 _NAME = re.compile(r"(?<=[\w,;:(\"'`] )[A-Z][\w-]+|\b\w+[a-z][A-Z]\w*")
@@ -31,9 +31,9 @@ def news_in(result: InjectionResult, turns: Iterable[Turn]) -> tuple[str, ...]:
     texts = [context.content for context in result.contexts_retrieved]
     names = {word for text in texts for name in _NAME.findall(text) for word in terms(name)}
     new = {word for text in texts for word in terms(text) if word not in known and len(word) > 1}
-    telling = {word for word in new if word in names or _TELLING.search(word)}
-    best = sorted(new, key=lambda word: (word not in telling, -len(word), word))[:MOST_NEWS]
-    return tuple(f"{'!' if word in telling else ''}{_word_digest(result.gap.gap_id, word)}" for word in best)
+    distinctive = {word for word in new if word in names or _DISTINCTIVE.search(word)}
+    best = sorted(new, key=lambda word: (word not in distinctive, -len(word), word))[:MOST_NEWS]
+    return tuple(f"{'!' if word in distinctive else ''}{_word_digest(result.gap.gap_id, word)}" for word in best)
 
 
 def _word_digest(gap_id: str, word: str) -> str:

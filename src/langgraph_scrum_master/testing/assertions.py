@@ -1,4 +1,4 @@
-"""Assertions on gaps and results, which say what was found instead."""
+"""Assertions on gaps and results; failures report what was found instead."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def assert_gap(
     about: str | None = None,
     scrum_master: ScrumMaster | None = None,
 ) -> ContextGap:
-    """The first gap of this agent, for this reason and with these words in what it needs.
+    """Assert that there is a gap with this agent, reason and text in its query; return the first one.
 
-    `found` is a result, gaps, or a state, at which `scrum_master` looks, or a plain one.
+    `found` is a result, gaps, or a state, which `scrum_master` evaluates, by default one without arguments.
     """
     __tracebackhide__ = True
     gaps = _gaps(found, scrum_master)
@@ -33,24 +33,24 @@ def assert_gap(
         fits = (agent in (None, gap.agent), reason in (None, gap.reason), (about or "") in gap.context_query)
         if all(fits):
             return gap
-    wanted = _told(agent=agent, reason=reason, about=about)
-    raise AssertionError(f"no gap{wanted}; found: {_listed(map(_gap, gaps)) or 'no gap at all'}")
+    wanted = _criteria(agent=agent, reason=reason, about=about)
+    raise AssertionError(f"no gap{wanted}; found: {_join(map(_gap, gaps)) or 'no gap at all'}")
 
 
 def assert_no_gap(found: object, *, agent: str | None = None, scrum_master: ScrumMaster | None = None) -> None:
-    """Nobody lacks context, or this agent does not."""
+    """Assert that there is no gap, or none of this agent."""
     __tracebackhide__ = True
     gaps = [gap for gap in _gaps(found, scrum_master) if agent in (None, gap.agent)]
     if gaps:
-        raise AssertionError(f"expected no gap{_told(agent=agent)}; found: {_listed(map(_gap, gaps))}")
+        raise AssertionError(f"expected no gap{_criteria(agent=agent)}; found: {_join(map(_gap, gaps))}")
 
 
 def assert_injected(
     found: object, *, agent: str | None = None, containing: str | None = None, source: str | None = None
 ) -> InjectionResult:
-    """The agent got context, with these words in its text, and from this source.
+    """Assert that context was injected: for this agent, with this text, from this source.
 
-    `found` is a result, or the state that a graph ended with.
+    `found` is a result or the final state of a graph.
     """
     __tracebackhide__ = True
     result, text = _result(found)
@@ -61,21 +61,25 @@ def assert_injected(
     if agent not in (None, result.gap.agent):
         raise AssertionError(f"context was given to {result.gap.agent!r}, not to {agent!r}")
     if source is not None and source not in {context.source for context in result.contexts_retrieved}:
-        raise AssertionError(f"nothing was from {source!r}; found: {_listed(map(_context, result.contexts_retrieved))}")
+        raise AssertionError(f"nothing was from {source!r}; found: {_join(map(_context, result.contexts_retrieved))}")
     if containing is not None and containing not in text:
-        gone = "" if text else " (a state holds no text that its agent has read: look at the result, or earlier)"
-        raise AssertionError(f"{containing!r} is not in the text{gone}: {text!r}; {_dropped(result)}")
+        hint = (
+            ""
+            if text
+            else " (the state loses the text once the agent has read it: check the result or an earlier state)"
+        )
+        raise AssertionError(f"{containing!r} is not in the text{hint}: {text!r}; {_dropped(result)}")
     return result
 
 
 def assert_abstained(found: object, *, because: DropReason | None = None) -> InjectionResult:
-    """There was a gap, and nothing was good enough for it; something was dropped for this reason."""
+    """Assert that there was a gap and nothing was injected; with `because`, that a context was dropped for it."""
     __tracebackhide__ = True
     result, _ = _result(found)
     if result is None:
         raise AssertionError("nothing to abstain from: there was no gap")
     if result.injected:
-        raise AssertionError(f"context was injected: {_listed(map(_context, result.contexts_retrieved))}")
+        raise AssertionError(f"context was injected: {_join(map(_context, result.contexts_retrieved))}")
     if because is not None and because not in {each.why for each in result.dropped}:
         raise AssertionError(f"nothing was dropped as {because!r}; {_dropped(result)}")
     return result
@@ -94,7 +98,7 @@ def _gaps(found: object, scrum_master: ScrumMaster | None) -> tuple[ContextGap, 
 
 
 def _result(found: object) -> tuple[InjectionResult | None, str]:
-    """The result, and the text that the agent gets."""
+    """The result and the injected text."""
     if found is None or isinstance(found, InjectionResult):
         return found, found.text if found is not None else ""
     state, _ = unwrapped(found)
@@ -107,9 +111,9 @@ def _result(found: object) -> tuple[InjectionResult | None, str]:
     return result, str(own[0].get("text", "")) if own else ""
 
 
-def _told(**wanted: str | None) -> str:
-    told = ", ".join(f"{name} {value!r}" for name, value in wanted.items() if value is not None)
-    return f" with {told}" if told else ""
+def _criteria(**criteria: str | None) -> str:
+    text = ", ".join(f"{name} {value!r}" for name, value in criteria.items() if value is not None)
+    return f" with {text}" if text else ""
 
 
 def _gap(gap: ContextGap) -> str:
@@ -125,9 +129,8 @@ def _dropped(result: InjectionResult) -> str:
         f"{each.source} {each.title or each.key!r} {each.relevance_score:.2f} {each.why}" for each in result.dropped
     ]
     failed = [f"{failure.source}: {failure.error}" for failure in result.failures]
-    told = _listed(dropped) or "nothing"
-    return f"dropped: {told}" + (f"; failed: {_listed(failed)}" if failed else "")
+    return f"dropped: {_join(dropped) or 'nothing'}" + (f"; failed: {_join(failed)}" if failed else "")
 
 
-def _listed(items: Iterable[str]) -> str:
+def _join(items: Iterable[str]) -> str:
     return "; ".join(items)

@@ -1,4 +1,4 @@
-"""States, clocks and memories for tests: the same in every run."""
+"""Deterministic states, clocks and memories for tests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NOON = "2026-03-02T12:00:00+00:00"
 
 
 def a_state(*turns: tuple[str, str] | BaseMessage, **keys: Any) -> dict[str, Any]:
-    """A graph's state: a conversation of (speaker, text), where `user` is the person, and further state keys.
+    """A graph's state with messages from (speaker, text) pairs, where `user` is the human, and other state keys.
 
-    The messages have the ids m0, m1 and so on; messages of yours stand as they are.
+    The messages have the ids m0, m1 and so on. Message objects are used unchanged.
     """
     return {"messages": [_message(i, turn) for i, turn in enumerate(turns)], **keys}
 
@@ -35,7 +35,7 @@ def _message(index: int, turn: tuple[str, str] | BaseMessage) -> BaseMessage:
 
 
 class FixedClock:
-    """A clock that stands still until it is told to go on: `ScrumMaster(clock=FixedClock())`."""
+    """A clock that does not move until `advance` is called: `ScrumMaster(clock=FixedClock())`."""
 
     def __init__(self, at: str = NOON) -> None:
         self._seconds = instant(at)
@@ -51,19 +51,19 @@ class FixedClock:
         self._seconds += seconds
 
 
-def a_memory(*kept: str | Memory | Decision | CodePattern, namespace: str = "default") -> StoreMemory:
-    """A memory of these texts, decisions and patterns that lives in the process and needs no Chroma."""
+def a_memory(*records: str | Memory | Decision | CodePattern, namespace: str = "default") -> StoreMemory:
+    """An in-process memory with these texts, decisions and patterns."""
     from langgraph.store.memory import InMemoryStore
 
     from langgraph_scrum_master.memory.langgraph_store import StoreMemory
 
     memory = StoreMemory(InMemoryStore(), namespace=namespace)
-    wait_for(_fill(memory, kept))
+    wait_for(_fill(memory, records))
     return memory
 
 
-async def _fill(memory: StoreMemory, kept: tuple[str | Memory | Decision | CodePattern, ...]) -> None:
-    for each in kept:
+async def _fill(memory: StoreMemory, records: tuple[str | Memory | Decision | CodePattern, ...]) -> None:
+    for each in records:
         match each:
             case Decision():
                 await memory.store_decision(each)

@@ -1,4 +1,4 @@
-"""Snapshots as test cases: what is stored in them must come out again."""
+"""Snapshots as test cases: a replay must reproduce the recorded result."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, snapshots_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotCase:
-    """A snapshot in a file, to be replayed and compared with the result that is stored in it."""
+    """A snapshot in a file, to be replayed and compared with its recorded result."""
 
     path: Path
     name: str
     number: int
-    """Which of the file's snapshots it is."""
+    """Its index in the file."""
     snapshot: Snapshot | None
     problem: str = ""
     update: bool = False
-    """Whether `check` stores what comes out, instead of comparing it."""
+    """Whether `check` records the new result instead of comparing it."""
 
     def replay(
         self,
@@ -35,13 +35,13 @@ class SnapshotCase:
         config: InjectionConfig | Mapping[str, Any] | None = None,
         memory: MemoryStore | str | Path | None = None,
     ) -> ReplayStep:
-        """What the scrum master makes of it today."""
+        """Evaluate the snapshot again."""
         if self.snapshot is None:
             raise AssertionError(self.problem)
-        found = replay([self.snapshot], scrum_master=scrum_master, config=config, memory=memory)
-        if found.problems:
-            raise AssertionError(f"{self.name}: {found.problems[0].error}")
-        return found.steps[0]
+        replayed = replay([self.snapshot], scrum_master=scrum_master, config=config, memory=memory)
+        if replayed.problems:
+            raise AssertionError(f"{self.name}: {replayed.problems[0].error}")
+        return replayed.steps[0]
 
     def check(
         self,
@@ -50,34 +50,35 @@ class SnapshotCase:
         config: InjectionConfig | Mapping[str, Any] | None = None,
         memory: MemoryStore | str | Path | None = None,
     ) -> InjectionResult | None:
-        """The result, which must be the one that is stored, but for how long it took."""
+        """Assert that the result equals the recorded one, except for its duration; return it."""
         __tracebackhide__ = True
         step = self.replay(scrum_master, config=config, memory=memory)
         if self.update:
             self._store(step.result)
             return step.result
         if not step.ran:
-            raise AssertionError(f"no result is stored in {self.name}: run pytest with --scrum-master-update")
-        if found := against_recorded(Replay(steps=(step,))):
-            told = "\n".join(f"  {c.what}: {c.before!r} → {c.after!r}" for each in found.steps for c in each.changes)
-            raise AssertionError(f"{self.name} comes out otherwise than stored:\n{told}\n  {_HINT}")
+            raise AssertionError(f"{self.name} has no recorded result: run pytest with --scrum-master-update")
+        if difference := against_recorded(Replay(steps=(step,))):
+            changes = (change for each in difference.steps for change in each.changes)
+            lines = "\n".join(f"  {each.what}: {each.before!r} → {each.after!r}" for each in changes)
+            raise AssertionError(f"{self.name} differs from the recorded result:\n{lines}\n  {_HINT}")
         return step.result
 
     def _store(self, result: InjectionResult | None) -> None:
-        # As it stands now: other cases of the same file may have been stored meanwhile.
-        kept = [each.snapshot for each in snapshots_in(self.path) if each.snapshot is not None]
-        kept[self.number] = replace(kept[self.number], ran=True, result=result)
-        write_snapshots(self.path, kept)
+        # Read again: other cases of the same file may have been updated.
+        snapshots = [each.snapshot for each in snapshots_in(self.path) if each.snapshot is not None]
+        snapshots[self.number] = replace(snapshots[self.number], ran=True, result=result)
+        write_snapshots(self.path, snapshots)
 
 
-_HINT = "if that is right, pytest --scrum-master-update stores it"
+_HINT = "if the new result is right, record it with pytest --scrum-master-update"
 
 
 def cases(place: Path, update: bool = False) -> Iterator[SnapshotCase]:
-    """The cases of a file, or of all files of a folder; what cannot be read, or is not there, is one that fails."""
+    """The cases in a file, or in all files of a folder. Missing and unreadable files become failing cases."""
     if not place.exists():
-        told = f"there is no file or folder {str(place)!r} to take snapshots from"
-        yield SnapshotCase(path=place, name=place.name, number=0, snapshot=None, problem=told)
+        missing = f"snapshot file or folder {str(place)!r} does not exist"
+        yield SnapshotCase(path=place, name=place.name, number=0, snapshot=None, problem=missing)
     files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.suffix in FILE_SUFFIXES)
     for path in files:
         name = path.name if path == place else path.relative_to(place).as_posix()
@@ -89,8 +90,8 @@ def _of_file(path: Path, name: str, update: bool) -> Iterator[SnapshotCase]:
     for placed in snapshots_in(path, name):
         snapshot, problem = placed.snapshot, placed.problem
         if snapshot is not None and snapshot.origin == "messages":
-            told = f"{name!r} holds messages and no results: make snapshots of it with `scrum-master snapshot`"
-            yield SnapshotCase(path=path, name=name, number=0, snapshot=None, problem=told)
+            problem = f"{name!r} has messages but no results: convert it with `scrum-master snapshot`"
+            yield SnapshotCase(path=path, name=name, number=0, snapshot=None, problem=problem)
             return
         yield SnapshotCase(
             path=path, name=placed.where, number=number, snapshot=snapshot, problem=problem, update=update

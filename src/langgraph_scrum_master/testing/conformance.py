@@ -1,6 +1,6 @@
-"""What every `MemoryStore` must keep, and what each capability adds, as tests to run against a store. Needs pytest.
+"""Conformance tests for `MemoryStore` and for each capability. Needs pytest.
 
-Subclass it in a test file, and say how your store is opened:
+Subclass it in a test file and open your store:
 
     class TestMyMemory(MemoryConformance):
         def open(self, namespace):
@@ -33,7 +33,7 @@ Opener = Callable[[str], MemoryStore]
 Rows = list[tuple[str, str, dict[str, Any]]]
 
 _QUICK = 0.1
-"""Seconds within which twenty searches hold nobody up."""
+"""Seconds in which twenty calls may finish without yielding to the event loop."""
 
 _LIMIT = "The limit of the upload service is 100 megabytes."
 QUEUE = "Refunds go to the queue billing-v2."
@@ -41,13 +41,13 @@ COLOUR = "The landing page has a teal header."
 
 
 class MemoryConformance:
-    """One test for each rule of `MemoryStore`, and of each capability; those not declared are skipped."""
+    """Tests for the rules of `MemoryStore` and of each declared capability; the others are skipped."""
 
     many = 10_000
-    """Records of the test with many."""
+    """Number of records in the test with many records."""
 
     folder: Path
-    """A folder of this test's own."""
+    """A temporary folder of this test."""
 
     @pytest.fixture(autouse=True)
     def _place(self, tmp_path: Path) -> Iterator[None]:
@@ -57,15 +57,15 @@ class MemoryConformance:
             yield
 
     def open(self, namespace: str) -> MemoryStore:
-        """The store, empty at the start of each test; the same one again for the same namespace."""
-        raise NotImplementedError("say how your store is opened")
+        """Open the store: empty at the start of a test, and the same one for the same namespace."""
+        raise NotImplementedError("open the store under test")
 
     def elsewhere(self) -> Opener | None:
-        """What opens the same store in another process, and can be pickled; None if it lives in this process alone."""
+        """A picklable function that opens the same store in another process; None if that is impossible."""
         return None
 
     def broken(self, memory: MemoryStore) -> AbstractContextManager[None] | None:
-        """Makes writes fail half-way as long as it is entered; None if that cannot be done to your store."""
+        """A context manager in which writes fail halfway; None if your store does not support that."""
         return None
 
     def test_it_keeps_the_protocol(self) -> None:
@@ -526,7 +526,7 @@ class MemoryConformance:
 
 
 async def lets_others_run(call: Callable[[], Awaitable[object]]) -> bool:
-    """Whether twenty such calls leave the event loop time for others, or take next to none."""
+    """Whether twenty calls yield to the event loop, or finish almost immediately."""
     ticked, started = 0, asyncio.get_running_loop().time()
     calling = asyncio.gather(*(call() for _ in range(20)))
     while not calling.done():
@@ -541,7 +541,7 @@ def _skip(memory: MemoryStore, capability: Capability) -> NoReturn:
 
 
 def _write(opener: Opener, namespace: str, writer: int) -> None:
-    """Write twenty records, one after the other, and forget every fifth again."""
+    """Write twenty records one by one, and delete every fifth."""
     memory = opener(namespace)
 
     async def write() -> None:

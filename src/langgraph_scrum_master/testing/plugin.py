@@ -1,4 +1,4 @@
-"""The pytest plugin: fixed clocks, memories, and snapshots as parametrised tests. Loads nothing heavy by itself."""
+"""The pytest plugin: fixtures for a clock and a memory, and snapshots as parametrised tests. Imports are lazy."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ UPDATE = "--scrum-master-update"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that stores results."""
+    """Add the option that updates snapshots."""
     group = parser.getgroup("scrum-master")
-    group.addoption(UPDATE, action="store_true", help="store what replayed snapshots give now as their results")
+    group.addoption(UPDATE, action="store_true", help="record the current results in replayed snapshots")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
-    told = f"{MARKER}(path): run the test for each snapshot of a file or folder beside it, given as `{CASE}`"
-    config.addinivalue_line("markers", told)
+    """Register the marker."""
+    description = f"{MARKER}(path): run the test for each snapshot in a file or folder beside it, as `{CASE}`"
+    config.addinivalue_line("markers", description)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a marked test each snapshot of its file or folder."""
+    """Parametrise a marked test with the snapshots in its file or folder."""
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None:
         return
     if CASE not in metafunc.fixturenames:
-        pytest.fail(f"{metafunc.definition.name} is marked {MARKER}, and must take {CASE!r}", pytrace=False)
+        pytest.fail(f"{metafunc.definition.name} is marked {MARKER} and must take {CASE!r}", pytrace=False)
     from langgraph_scrum_master.testing.cases import cases
 
     place = metafunc.definition.path.parent / Path(*marker.args)
-    found = list(cases(place, update=metafunc.config.getoption(UPDATE)))
-    # As with any empty parametrisation, the setting of that name decides; by default it is skipped, and here says why.
-    if not found and metafunc.config.getini("empty_parameter_set_mark") in ("", "skip"):
+    snapshots = list(cases(place, update=metafunc.config.getoption(UPDATE)))
+    # `empty_parameter_set_mark` decides what happens; the default is a skip, here with a reason.
+    if not snapshots and metafunc.config.getini("empty_parameter_set_mark") in ("", "skip"):
         nothing = pytest.mark.skip(reason=f"there are no snapshots in {str(place)!r}")
         metafunc.parametrize(CASE, [pytest.param(None, marks=nothing, id="none")])
     else:
-        metafunc.parametrize(CASE, found, ids=[case.name for case in found])
+        metafunc.parametrize(CASE, snapshots, ids=[case.name for case in snapshots])
 
 
 @pytest.fixture
 def scrum_master_clock() -> FixedClock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that does not move until `advance` is called."""
     from langgraph_scrum_master.testing.builders import FixedClock
 
     return FixedClock()
@@ -57,7 +57,7 @@ def scrum_master_clock() -> FixedClock:
 
 @pytest.fixture
 def scrum_master_memory() -> StoreMemory:
-    """An empty memory that lives in the process."""
+    """An empty in-process memory."""
     from langgraph_scrum_master.testing.builders import a_memory
 
     return a_memory()

@@ -1,6 +1,6 @@
-"""What sources, detectors and embedders must keep, as tests to run against yours. Needs pytest.
+"""Conformance tests for sources, detectors and embedders. Needs pytest.
 
-Subclass one in a test file, and say what is tested:
+Subclass one in a test file and return the object under test:
 
     class TestRunbook(SourceConformance):
         def source(self):
@@ -27,17 +27,17 @@ from langgraph_scrum_master.testing.conformance import lets_others_run
 
 
 class SourceConformance:
-    """One test for each rule of `Source`."""
+    """Tests for the rules of `Source`."""
 
     query = "To which queue do refunds go?"
-    """Something that the source finds contexts for."""
+    """A query for which the source finds contexts."""
 
     def source(self) -> Source:
-        """The source."""
-        raise NotImplementedError("say which source is tested")
+        """The source under test."""
+        raise NotImplementedError("return the source under test")
 
     def state(self) -> dict[str, Any]:
-        """A state in which it finds contexts."""
+        """A state in which the source finds contexts."""
         return a_state(("user", "Build the refunds."), ("dev", self.query))
 
     def test_it_keeps_the_protocol(self) -> None:
@@ -45,7 +45,7 @@ class SourceConformance:
         assert isinstance(self.source().name, str)
 
     def test_it_finds_contexts_with_texts_and_scores_from_0_to_1(self) -> None:
-        found = self._found(self.source(), self.state())
+        found = self._find(self.source(), self.state())
 
         assert found
         assert all(isinstance(context, RetrievedContext) for context in found)
@@ -53,21 +53,21 @@ class SourceConformance:
         assert all(0 <= context.relevance_score <= 1 for context in found)
 
     def test_it_offers_about_as_many_as_it_is_asked_for(self) -> None:
-        assert len(self._found(self.source(), self.state(), k=1)) <= 3
+        assert len(self._find(self.source(), self.state(), k=1)) <= 3
 
     def test_it_changes_nothing_in_the_state(self) -> None:
         state = self.state()
         before = deepcopy(state)
 
-        self._found(self.source(), state)
+        self._find(self.source(), state)
 
         assert state == before
 
     def test_the_same_question_gets_the_same_answer(self) -> None:
         source, state = self.source(), self.state()
 
-        # When a context was retrieved is told by who asked, not by the source.
-        once, again = ([replace(found, retrieved_at="") for found in self._found(source, state)] for _ in range(2))
+        # The caller sets `retrieved_at`, not the source.
+        once, again = ([replace(found, retrieved_at="") for found in self._find(source, state)] for _ in range(2))
         assert once == again
 
     def test_it_does_not_hold_up_the_event_loop(self) -> None:
@@ -75,7 +75,7 @@ class SourceConformance:
 
         assert asyncio.run(lets_others_run(lambda: source.find(self._query(), state)))
 
-    def _found(self, source: Source, state: dict[str, Any], k: int = 20) -> list[RetrievedContext]:
+    def _find(self, source: Source, state: dict[str, Any], k: int = 20) -> list[RetrievedContext]:
         async def find() -> list[RetrievedContext]:
             return list(await source.find(self._query(k), state))
 
@@ -86,18 +86,18 @@ class SourceConformance:
 
 
 class DetectorConformance:
-    """One test for each rule of `Detector`."""
+    """Tests for the rules of `Detector`."""
 
     def detector(self) -> Detector:
-        """The detector."""
-        raise NotImplementedError("say which detector is tested")
+        """The detector under test."""
+        raise NotImplementedError("return the detector under test")
 
     def stuck(self) -> Sequence[dict[str, Any]]:
-        """States in each of which it finds a gap."""
-        raise NotImplementedError("give states in which it finds a gap")
+        """States in which the detector finds a gap."""
+        raise NotImplementedError("return states with a gap")
 
     def healthy(self) -> Sequence[dict[str, Any]]:
-        """States in which it finds none, beside an empty one and that of a team that gets on."""
+        """Further states without a gap; an empty state and a healthy team are always tested."""
         return ()
 
     def test_it_finds_gaps_with_evidence_and_a_confidence_from_0_to_1(self) -> None:
@@ -109,31 +109,31 @@ class DetectorConformance:
             assert all(0 < gap.confidence <= 1 for gap in found)
 
     def test_it_is_silent_on_a_healthy_team(self) -> None:
-        for state in (_GETS_ON, {}, *self.healthy()):
+        for state in (_HEALTHY_TEAM, {}, *self.healthy()):
             assert self._gaps(state) == [], state
         assert list(self.detector()(Observation(now=NOON))) == []
 
     def test_it_keeps_no_state_and_gives_the_same_evidence_the_same_id(self) -> None:
         for state in self.stuck():
             first = self._gaps(state)
-            self._gaps(_GETS_ON)
+            self._gaps(_HEALTHY_TEAM)
             assert self._gaps(state) == first
 
     def test_it_does_no_input_or_output(self) -> None:
         for state in self.stuck():
-            observation = _observed(state)
-            # What it loads at its first use is not what is meant.
+            observation = _observe(state)
+            # Lazy imports at first use are allowed.
             list(self.detector()(observation))
-            with _listening() as heard:
+            with _audit_events() as events:
                 list(self.detector()(observation))
-            assert heard == [], state
+            assert events == [], state
 
     def _gaps(self, state: dict[str, Any]) -> list[ContextGap]:
-        return list(self.detector()(_observed(state)))
+        return list(self.detector()(_observe(state)))
 
 
 class EmbedderConformance:
-    """One test for each rule of `Embedder`."""
+    """Tests for the rules of `Embedder`."""
 
     texts = (
         "Refunds go to the queue billing-v2.",
@@ -146,18 +146,18 @@ class EmbedderConformance:
     )
 
     def embedder(self) -> Embedder:
-        """The embedder."""
-        raise NotImplementedError("say which embedder is tested")
+        """The embedder under test."""
+        raise NotImplementedError("return the embedder under test")
 
     def test_each_text_gets_one_vector_and_all_have_one_length(self) -> None:
         embedder = self.embedder()
 
         vectors = embedder.embed_documents(list(self.texts))
-        asked = embedder.embed_query("To which queue do refunds go?")
+        query_vector = embedder.embed_query("To which queue do refunds go?")
 
         assert len(vectors) == len(self.texts)
-        assert {len(vector) for vector in vectors} == {len(asked)}
-        assert len(asked) > 0
+        assert {len(vector) for vector in vectors} == {len(query_vector)}
+        assert len(query_vector) > 0
 
     def test_vectors_are_made_of_finite_numbers(self) -> None:
         for vector in self.embedder().embed_documents(list(self.texts)):
@@ -176,10 +176,12 @@ class EmbedderConformance:
         assert len(self.embedder().embed_documents([])) == 0
 
 
-_GETS_ON = a_state(("user", "Build the refunds."), ("dev", "I added the endpoint."), ("tester", "All 12 tests pass."))
+_HEALTHY_TEAM = a_state(
+    ("user", "Build the refunds."), ("dev", "I added the endpoint."), ("tester", "All 12 tests pass.")
+)
 
 
-def _observed(state: dict[str, Any]) -> Observation:
+def _observe(state: dict[str, Any]) -> Observation:
     return ScrumMaster(clock=lambda: 1772452800.0).observe(state)
 
 
@@ -188,17 +190,17 @@ def _near(one: Sequence[float], other: Sequence[float]) -> bool:
 
 
 @contextmanager
-def _listening() -> Iterator[list[str]]:
-    """What this thread opens, connects to and starts meanwhile."""
+def _audit_events() -> Iterator[list[str]]:
+    """Collects the audit events of this thread for files, sockets and processes."""
     global _listener
     if not _hooked:
-        # Such a hook stays for good.
+        # An audit hook cannot be removed.
         _hooked.append(True)
-        sys.addaudithook(_hear)
-    heard: list[str] = []
-    _listener = (threading.get_ident(), heard)
+        sys.addaudithook(_on_event)
+    events: list[str] = []
+    _listener = (threading.get_ident(), events)
     try:
-        yield heard
+        yield events
     finally:
         _listener = None
 
@@ -216,6 +218,6 @@ _OUTSIDE = (
 )
 
 
-def _hear(event: str, _args: tuple[Any, ...]) -> None:
+def _on_event(event: str, _args: tuple[Any, ...]) -> None:
     if _listener is not None and event in _OUTSIDE and threading.get_ident() == _listener[0]:
         _listener[1].append(event)

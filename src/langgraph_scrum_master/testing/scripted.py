@@ -1,4 +1,4 @@
-"""A chat model that needs no network: it answers by a script that reads what it is given."""
+"""A chat model without a network: a script computes the answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Script = Callable[[list[BaseMessage]], str | AIMessage]
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers with what its script makes of the prompt: the same prompt gives the same answer."""
+    """Calls `script` with the prompt and answers with its result."""
 
     script: Script
 
@@ -23,7 +23,7 @@ class ScriptedChatModel(BaseChatModel):
         return "scripted"
 
     def bind_tools(self, tools: Any, **kwargs: Any) -> ScriptedChatModel:
-        """The script decides which tools to call; nothing needs to be bound."""
+        """Does nothing: the script decides which tools to call."""
         return self
 
     def _generate(

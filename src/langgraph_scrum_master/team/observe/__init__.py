@@ -1,4 +1,4 @@
-"""State → Observation: what the state says about the team."""
+"""Derives an `Observation` of the team from the graph's state."""
 
 from __future__ import annotations
 

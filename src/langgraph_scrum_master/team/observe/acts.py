@@ -1,4 +1,4 @@
-"""Acts: what an agent does in a turn. A tool call, code to run (without its thought), or a statement."""
+"""Acts: what an agent does in a turn: a tool call, code to run, or a statement."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from langgraph_scrum_master.text.terms import STOP_WORDS
 ActKind: TypeAlias = Literal["call", "code", "statement"]
 
 _LONGEST = 4_000
-"""Characters of an act, or of its outcome, that are compared."""
+"""Maximum characters of an act or an outcome that are compared."""
 
 SHORTEST_CODE = 20
-"""Characters of a code block that count as code to run."""
+"""Shorter code blocks do not count as code to run."""
 
 STEM = 5
-"""Words are compared by their first letters, in every language that has such: renamed, renaming."""
+"""Words are compared by their first letters: renamed, renaming."""
 
 _WORD = re.compile(r"[\w\u0900-\u0963\u0971-\u097f]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
@@ -32,7 +32,7 @@ _COUNTER = re.compile(
     r"(?: (?:no|nr|number))?\W{0,3}\d+",
     re.I,
 )
-_COUNTED = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
+_COUNTER_HINTS = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
 _NAME = re.compile(
     r"\w*[\d_]\w*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*|\w+(?:[./]\w+)+"
     r"|\[[^\]\n]{1,80}\]|\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`"
@@ -59,34 +59,34 @@ class Act:
         self.turn = turn
         self.text = text
         self.sequence = tuple(content_words(text))
-        self.said = frozenset(self.sequence)
-        """Its words."""
+        self.all_words = frozenset(self.sequence)
+        """All words."""
         short = kind == "statement" and len(text) < tuning.shortest_statement
-        self.words = frozenset() if short else self.said
-        """Its words, if there are enough of them to know the act again by."""
+        self.words = frozenset() if short else self.all_words
+        """The words to recognise a repetition by; empty for a short statement."""
         self.outcome: ActOutcome | None = None
         self.repeats: Act | None = None
-        """The first act of the chain that this one repeats."""
+        """The first act in the chain of repetitions."""
 
     @property
     def edits(self) -> bool:
-        """Whether it is a call that changes something: what is done after it is done to something else."""
+        """Whether it is a call that changes something: a later repetition then acts on something else."""
         return self.kind == "call" and bool(_EDIT.match(self.text))
 
     @property
     def failed(self) -> bool:
-        """Whether its outcome is known to be a failure."""
+        """Whether it has an outcome and that is a failure."""
         return self.outcome is not None and is_failure(self.outcome.text)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """What the act is about: identifiers, numbers, quoted and bracketed values, lines of code."""
+        """Identifiers, numbers, quoted and bracketed values, and lines of code."""
         lines = self.text[:_LONGEST].splitlines() if self.kind != "statement" else ()
         own = {line.strip() for line in lines if len(line.strip()) >= _LINE} if len(lines) > 1 else set()
         return act_names(self.text) | own
 
     def fills_template_of(self, earlier: Act, known: Collection[str]) -> bool:
-        """Whether it is an earlier act but for a slot or two with words not heard before: the next item."""
+        """Whether it is an earlier act with one or two new words: the next item of a batch."""
         if len(self.sequence) != len(earlier.sequence):
             return False
         slots = [mine for mine, other in zip(self.sequence, earlier.sequence, strict=True) if mine != other]
@@ -94,7 +94,7 @@ class Act:
 
 
 class ActOutcome:
-    """What a tool answered."""
+    """The result of a tool call."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -107,7 +107,7 @@ class ActOutcome:
 
 
 def acts_of(turn: Turn, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator[Act]:
-    """The acts of an agent's turn; what goes along with a handoff is a statement."""
+    """The acts of an agent's turn; the text of a handoff is a statement."""
     calls = [call for call in turn.tool_calls if not is_handoff(call)] if turn.tool_calls else ()
     for call in calls:
         yield Act("call", turn, f"{call.name} {_arguments(call)}", tuning)
@@ -125,13 +125,13 @@ def acts_of(turn: Turn, tuning: DetectionTuning = DEFAULT_DETECTION) -> Iterator
 
 
 def is_failure(text: str) -> bool:
-    """Whether a tool answered with an error, or with nothing."""
+    """Whether a tool returned an error or nothing."""
     return not text.strip() or bool(_FAILURE.search(text[:_LONGEST]))
 
 
 def content_words(text: str) -> list[str]:
-    """The beginnings of the words that carry meaning; pairs of characters where a script has no spaces."""
-    found = _WORD.findall(_uncounted(text[:_LONGEST].lower()))
+    """Stems of the content words; character bigrams for scripts without spaces."""
+    found = _WORD.findall(_without_counters(text[:_LONGEST].lower()))
     if text.isascii():
         return [word if word.isdigit() else word[:STEM] for word in found if word not in STOP_WORDS]
     return [part for word in found if word not in STOP_WORDS for part in _parts(word)]
@@ -139,13 +139,13 @@ def content_words(text: str) -> list[str]:
 
 def act_names(text: str) -> frozenset[str]:
     """Words with a digit, an underscore or an inner capital, paths, quoted and bracketed values."""
-    found = _NAME.findall(_uncounted(text[:_LONGEST]))
+    found = _NAME.findall(_without_counters(text[:_LONGEST]))
     return frozenset([name.strip("\"'`[]").lower() for name in found])
 
 
-def _uncounted(text: str) -> str:
-    """The text without the numbers of attempts and steps, which change while nothing else does."""
-    return _COUNTER.sub(" ", text) if any(map(text.__contains__, _COUNTED)) else text
+def _without_counters(text: str) -> str:
+    """The text without the numbers of attempts and steps."""
+    return _COUNTER.sub(" ", text) if any(map(text.__contains__, _COUNTER_HINTS)) else text
 
 
 def _parts(word: str) -> list[str]:
@@ -161,7 +161,7 @@ def _arguments(call: ToolCall) -> str:
 def _flat(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for key, each in value.items():
-            # The name of the only argument says nothing.
+            # The name of an only argument carries no information.
             yield from _flat(each) if len(value) == 1 else (f"{key} {part}" for part in _flat(each))
     elif isinstance(value, list):
         for each in value:

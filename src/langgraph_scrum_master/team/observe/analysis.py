@@ -1,17 +1,17 @@
-"""The cycles that were observed, in the words of the state's `cycle_analysis`."""
+"""The observed cycles in the format of the state key `cycle_analysis`."""
 
 from __future__ import annotations
 
 from langgraph_scrum_master.model import Cycle, CycleAnalysis, CyclePattern, Intervention, Observation, Severity, iso
 
 SEVERITIES: tuple[tuple[int, Severity], ...] = ((12, "critical"), (8, "high"), (5, "medium"))
-"""From how many times on a cycle is so severe; below that it is low."""
+"""Minimum number of rounds per severity; below them it is low."""
 
 _LONGEST_TOPIC = 200
 
 
 def cycle_analysis(observation: Observation) -> CycleAnalysis:
-    """The cycles that the state's own `cycle_analysis` names and those that the messages show."""
+    """The cycles from the state's own `cycle_analysis` and from the messages."""
     patterns = tuple(_pattern(cycle) for cycle in observation.cycles)
     strategy = _strategy(patterns)
     worst = max((pattern.exchange_count for pattern in patterns), default=0)
@@ -29,7 +29,7 @@ def cycle_analysis(observation: Observation) -> CycleAnalysis:
 
 
 def severity(count: int) -> Severity:
-    """How severe a cycle is that went round so often."""
+    """The severity of a cycle with this many rounds."""
     return next((name for least, name in SEVERITIES if count >= least), "low")
 
 
@@ -55,10 +55,10 @@ def _kind(cycle: Cycle) -> str:
 
 
 def _strategy(patterns: tuple[CyclePattern, ...]) -> Intervention:
-    found = {pattern.severity for pattern in patterns}
-    if not found:
+    severities = {pattern.severity for pattern in patterns}
+    if not severities:
         return "none"
-    return "escalate_human" if "critical" in found else "break_cycle" if "high" in found else "inject_context"
+    return "escalate_human" if "critical" in severities else "break_cycle" if "high" in severities else "inject_context"
 
 
 def _message(patterns: tuple[CyclePattern, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Circles: the same act again and again, without a new argument and without a new outcome."""
+"""Circles: repeated acts without a new argument or a new outcome."""
 
 from __future__ import annotations
 
@@ -14,46 +14,44 @@ from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTunin
 
 
 class Repetitions:
-    """The latest acts of the team, and which of them repeat earlier ones."""
+    """The latest acts of the team, and the repetitions among them."""
 
-    __slots__ = ("_acts", "_handed_over", "_known", "_same", "_tuning")
+    __slots__ = ("_acts", "_hub", "_known", "_same", "_tuning")
 
     def __init__(self, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
         self._tuning = tuning
         self._same = {"call": tuning.same_call, "code": tuning.same_code, "statement": tuning.same_statement}
         self._known = {"call": tuning.known_call, "code": tuning.known_code, "statement": tuning.known_statement}
         self._acts: deque[Act] = deque(maxlen=tuning.compared_acts)
-        self._handed_over = ""
+        self._hub = ""
         """The hub whose worker speaks next."""
 
     def add(self, turn: Turn, acts: Sequence[Act]) -> None:
-        """Take in the next turn with its acts. A person's word or a new plan starts afresh."""
+        """Process the next turn with its acts. A human message or a new plan resets the repetitions."""
         if turn.kind == "agent":
-            # Whether a hub that hands out work, and the worker that replies, go in circles, their rounds show.
-            replies = self._handed_over not in ("", turn.agent)
+            # `Rounds` detects circles of a hub and its workers.
+            replies = self._hub not in ("", turn.agent)
             hands_over = bool(turn.tool_calls) and any(map(is_handoff, turn.tool_calls))
             for act in acts:
                 if act.kind == "call" or not (replies or hands_over):
                     act.repeats = self._repeated(act)
                     self._acts.append(act)
-            self._handed_over = (
-                turn.agent if hands_over else "" if acts and acts[0].kind != "call" else self._handed_over
-            )
+            self._hub = turn.agent if hands_over else "" if acts and acts[0].kind != "call" else self._hub
         elif turn.kind == "tool":
-            self._ends(turn.text)
+            self._set_outcome(turn.text)
         else:
             self._acts.clear()
 
     @property
     def progress(self) -> bool:
-        """Whether the team does not go in circles."""
-        # A circle ends in a repetition: most steps are done with here.
+        """Whether there is no circle."""
+        # A circle ends with a repetition; most steps return here.
         if not any(act.repeats is not None for act in islice(reversed(self._acts), 3)):
             return True
         return not self._circle()
 
     def cycles(self) -> tuple[Cycle, ...]:
-        """The circle that the team is in, if it is in one."""
+        """The current circle, if there is one."""
         circle = self._circle() if self._acts else []
         if not circle:
             return ()
@@ -65,7 +63,7 @@ class Repetitions:
 
     def _circle(self) -> list[Act]:
         latest = list(self._acts)[-self._tuning.repetition_window :]
-        # A call whose predecessors had outcomes is judged by its own.
+        # If earlier calls had outcomes, wait for the outcome of this one.
         newest = latest[-1]
         if newest.kind == "call" and newest.outcome is None and newest.repeats and newest.repeats.outcome is not None:
             latest.pop()
@@ -74,7 +72,7 @@ class Repetitions:
         return again if len(again) >= enough and any(act.repeats is not None for act in latest[-2:]) else []
 
     def _repeated(self, act: Act) -> Act | None:
-        """The first of the acts that this one repeats."""
+        """The first act that this one repeats."""
         agent, kind, words = act.turn.agent, act.kind, act.words
         least, size = self._same[kind], len(words)
         for earlier in reversed(self._acts):
@@ -89,18 +87,18 @@ class Repetitions:
         agent = act.turn.agent
         own = [each for each in self._acts if each.turn.agent == agent and each.kind == act.kind]
         if act.kind == "statement":
-            # A new number is a new name, and found without looking for names: most reports are done with here.
-            for word in act.said - earlier.said:
-                if word[0].isdigit() and not any(word in each.said for each in own):
+            # A new number is a new name and cheap to check; most reports return here.
+            for word in act.all_words - earlier.all_words:
+                if word[0].isdigit() and not any(word in each.all_words for each in own):
                     return False
         if act.kind == "call" and _edited(own[own.index(earlier) + 1 :]):
             return False
         if len(act.names.difference(*[each.names for each in own])) > (1 - self._known[act.kind]) * len(act.names):
             return False
-        return not act.fills_template_of(earlier, set().union(*(each.said for each in own)))
+        return not act.fills_template_of(earlier, set().union(*(each.all_words for each in own)))
 
-    def _ends(self, text: str) -> None:
-        """Take in what a tool answered to the latest act; what it answers beyond that belongs to nobody."""
+    def _set_outcome(self, text: str) -> None:
+        """Set the outcome of the latest act; further tool results are ignored."""
         if not self._acts or (act := self._acts[-1]).outcome is not None:
             return
         act.outcome = outcome = ActOutcome(text)
@@ -120,8 +118,10 @@ class Repetitions:
                 act.repeats = same.repeats or same
 
 
-def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: str, seconds: float) -> Iterator[Cycle]:
-    """The cycles that the state's own analysis names, unless they are further back than so many seconds."""
+def reported_cycles(
+    analysis: object, turns: Sequence[Turn], current_agent: str, now: str, seconds: float
+) -> Iterator[Cycle]:
+    """The cycles in the state's own analysis that are at most `seconds` old."""
     if not truthy(read(analysis, "circular_detected")):
         return
     patterns = items_of(read(analysis, "patterns_found"))
@@ -132,7 +132,7 @@ def analysed(analysis: object, turns: Sequence[Turn], current_agent: str, now: s
         first, last = text_of(read(pattern, "first_exchange_at")), text_of(read(pattern, "last_exchange_at"))
         if not _expired(last or analysed_at, turns, now, seconds):
             yield Cycle(
-                agent=_whose(agents, turns, current_agent),
+                agent=_agent_of(agents, turns, current_agent),
                 topic=text_of(read(pattern, "topic")),
                 count=count if isinstance(count, int) else 0,
                 evidence=("cycle_analysis",),
@@ -157,14 +157,14 @@ def _time(stamp: str) -> float | None:
     return seconds if seconds > float("-inf") else None
 
 
-def _whose(agents: Sequence[str], turns: Sequence[Turn], current_agent: str) -> str:
+def _agent_of(agents: Sequence[str], turns: Sequence[Turn], current_agent: str) -> str:
     if not agents or current_agent in agents:
         return current_agent
     return next((turn.agent for turn in reversed(turns) if turn.agent in agents), agents[-1])
 
 
 def _edited(between: Sequence[Act]) -> bool:
-    """Whether something was changed meanwhile: what is done again is then done to something else."""
+    """Whether something was changed in between: a repetition then acts on something else."""
     return any(act.edits and act.repeats is None for act in between)
 
 
@@ -199,11 +199,13 @@ def _cycle(again: Sequence[Act], count: int, confidence: float) -> Cycle:
 def _about(agents: Sequence[str], newest: Act, first: Act) -> str:
     if len(agents) > 1:
         return f"circle of {' '.join(sorted(agents))}"
-    # Who says the very same has the same need as by its words.
-    return "" if newest.said == first.said and newest.kind == "statement" else f"repetition of {first.turn.id}"
+    # Identical statements already have the same need.
+    return (
+        "" if newest.all_words == first.all_words and newest.kind == "statement" else f"repetition of {first.turn.id}"
+    )
 
 
 def topic_of(turns: Sequence[Turn]) -> str:
-    """The topic that all the turns are marked with."""
+    """The topic mark that all turns share."""
     topics = {text_of(turn.marks.get("topic")) for turn in turns}
     return topics.pop() if len(topics) == 1 else ""

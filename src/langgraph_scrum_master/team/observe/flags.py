@@ -1,4 +1,4 @@
-"""An agent's own word, or its handoff's, that it lacks something."""
+"""Reads explicit statements of agents and handoffs that something is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUEST_TOOL = "request_context"
 """The tool with which an agent asks for context."""
 
 STRUCTURED = "structured_response"
-"""The state key in which `create_agent` leaves an agent's structured output."""
+"""The state key in which `create_agent` returns structured output."""
 
 MISSING_FIELDS = (
     "missing_context",
@@ -28,19 +28,19 @@ MISSING_FIELDS = (
     "clarification_needed",
     "open_questions",
 )
-"""Fields of structured output in which agents say what they lack."""
+"""Fields of structured output that name what is missing."""
 
 OUTPUT = "_output"
-"""How the state keys end in which agents leave their output: `dev_output`, `analyst_output`."""
+"""Suffix of the state keys with agents' output: `dev_output`, `analyst_output`."""
 
 OURS = "sm_output"
 
 _MOST_NEEDS = 100
-"""Items of such a field that are read."""
+"""Maximum number of items per field."""
 
 
-class Flagged:
-    """What the latest turn of each agent says it lacks."""
+class Flags:
+    """The flags in the latest turn of each agent."""
 
     __slots__ = ("by_agent",)
 
@@ -48,66 +48,66 @@ class Flagged:
         self.by_agent: dict[str, tuple[Flag, ...]] = {}
 
     def add(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Process the next turn."""
         if turn.kind != "agent":
             return
         self.by_agent.pop(turn.agent, None)
         flags: tuple[Flag, ...] = ()
         if turn.tool_calls or not _MARKS.isdisjoint(turn.marks):
-            flags = tuple(_said(turn))
+            flags = tuple(_marks_and_calls(turn))
         elif _OBJECT.match(turn.text):
-            flags = tuple(_written(turn))
+            flags = tuple(_json_flags(turn))
         if flags:
             self.by_agent[turn.agent] = flags
 
     def forget(self, turn: Turn) -> None:
-        """Let go of what was said in a turn that is out of the window."""
+        """Drop the flags of a turn that left the window."""
         flags = self.by_agent.get(turn.agent)
         if flags and flags[0].origin == turn.id:
             del self.by_agent[turn.agent]
 
-    def raised(self) -> tuple[Flag, ...]:
-        """The flags, agent by agent."""
+    def all(self) -> tuple[Flag, ...]:
+        """All flags, by agent."""
         return tuple([flag for flags in self.by_agent.values() for flag in flags])
 
 
 def output_keys(state: State) -> list[str]:
-    """The keys in which agents leave their output; ours is not among them."""
+    """The state keys with agents' output, without ours."""
     return [key for key in state if key.endswith(OUTPUT) and key != OURS]
 
 
 def state_flags(
     state: State, current_agent: str, target: str, requirements: Mapping[str, Sequence[str]]
 ) -> Iterator[Flag]:
-    """What the state's own keys, and the pending handoff to `target`, say is missing."""
+    """Flags in the state's keys and in the pending handoff to `target`."""
     if needs := _needs(state.get("missing_context")):
         yield _flag(current_agent, needs, "missing_context")
-    if (answer := state.get(STRUCTURED)) is not None and (needs := _confessed(answer)):
+    if (answer := state.get(STRUCTURED)) is not None and (needs := _missing_fields(answer)):
         yield _flag(current_agent, needs, STRUCTURED)
     for key in output_keys(state):
-        if needs := _confessed(state.get(key)):
+        if needs := _missing_fields(state.get(key)):
             yield _flag(key.removesuffix(OUTPUT), needs, key)
     if target:
         yield from _required(state, target, requirements)
 
 
-def _said(turn: Turn) -> Iterator[Flag]:
-    if needs := _needs(turn.marks.get("missing_context")) or _confessed(turn.marks.get("parsed")):
-        said = turn.text.strip()
-        yield _flag(turn.agent, needs if needs != _UNNAMED or not said else (said,), turn.id)
+def _marks_and_calls(turn: Turn) -> Iterator[Flag]:
+    if needs := _needs(turn.marks.get("missing_context")) or _missing_fields(turn.marks.get("parsed")):
+        text = turn.text.strip()
+        yield _flag(turn.agent, needs if needs != _UNNAMED or not text else (text,), turn.id)
     for call in turn.tool_calls:
         arguments = dict_of(json.loads(call.arguments))
         if call.name == REQUEST_TOOL:
             words = " ".join(value for value in arguments.values() if isinstance(value, str))
             yield Flag(agent=turn.agent, need=words or turn.text.strip(), origin=turn.id)
-        elif needs := _confessed(arguments):
+        elif needs := _missing_fields(arguments):
             yield _flag(turn.agent, needs, turn.id)
 
 
-def _written(turn: Turn) -> Iterator[Flag]:
-    """What an agent says whose words are a JSON object."""
+def _json_flags(turn: Turn) -> Iterator[Flag]:
+    """Flags in a turn that is a JSON object."""
     with suppress(ValueError, RecursionError):
-        if needs := _confessed(json.loads(turn.text.strip().removeprefix("```json").strip("`\n "))):
+        if needs := _missing_fields(json.loads(turn.text.strip().removeprefix("```json").strip("`\n "))):
             yield _flag(turn.agent, needs, turn.id)
 
 
@@ -127,8 +127,8 @@ def _flag(agent: str, needs: tuple[str, ...], origin: str) -> Flag:
     return Flag(agent=agent, need=", ".join(needs), origin=origin, parts=parts, unnamed=needs == _UNNAMED)
 
 
-def _confessed(answer: object) -> tuple[str, ...]:
-    """What an agent's structured output names as missing, in a field for that."""
+def _missing_fields(answer: object) -> tuple[str, ...]:
+    """What structured output names as missing in one of `MISSING_FIELDS`."""
     values = [read(answer, name) for name in MISSING_FIELDS]
     named = next((needs for value in values if value is not True and (needs := _needs(value))), ())
     return named or (_UNNAMED if read(answer, MISSING_FIELDS[0]) is True else ())
@@ -140,11 +140,11 @@ def _needs(value: object) -> tuple[str, ...]:
     if isinstance(value, Mapping):
         return tuple(str(key) for key, missing in value.items() if truthy(missing))
     if items := items_of(value):
-        return tuple(need for item in items[:_MOST_NEEDS] if not _NOTHING.fullmatch(need := _named(item)))
+        return tuple(need for item in items[:_MOST_NEEDS] if not _NOTHING.fullmatch(need := _text(item)))
     return _UNNAMED if value is True else ()
 
 
-def _named(item: object) -> str:
+def _text(item: object) -> str:
     if not isinstance(item, Mapping):
         return item.strip() if isinstance(item, str) else "" if item is None else fields_text(item)
     return next(filter(None, (text_of(read(item, name)).strip() for name in _NAMING)), "") or fields_text(item)

@@ -1,4 +1,4 @@
-"""Quality gates that turned work back, by the state's keys, and what they want to know."""
+"""Reads failed quality gates from the state's keys, and the information they miss."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.terms import terms
 
 PASSED = ("passed", "ok", "success", "approved", "is_valid", "valid")
-"""Fields that tell by true or false whether a gate let the work through."""
+"""Boolean fields that say whether a gate passed."""
 
 STATUSES = ("status", "result", "outcome", "verdict", "state", "decision")
-"""Fields that tell it by a word."""
+"""Text fields that say it."""
 
 NAMES = ("gate_name", "gate", "name", "check", "id")
 REASONS = (
     *("reason", "reasons", "message", "messages", "detail", "details", "explanation", "feedback", "error", "errors"),
     *("why", "description", "comment", "comments", "summary", "findings", "issues", "failures", "failed_checks"),
 )
-"""Fields in which a gate says why."""
+"""Fields with the reason."""
 
 MISSING = ("missing", "missing_context", "missing_information", "missing_inputs", "missing_fields")
 """Fields that name what is missing."""
@@ -40,20 +40,20 @@ FAIL = re.compile(
 
 
 def read_gates(state: State) -> tuple[Gate, ...]:
-    """The gates that block now: by the state's flag, or the latest word of each gate by name."""
+    """The gates that block now, by the state's flag or by the latest result of each gate."""
     blocked, failure = state.get("gate_blocked"), state.get("gate_failure")
     if blocked is False:
         return ()
     failed = [gate for name, result in _results(state.get("gate_results")) if (gate := _failed(name, result))]
     if failure is not None and failure is not False:
-        told = [gate for each in _failures(failure) if (gate := _failed("", each, failed=True))]
-        reasons = {gate.reason for gate in told}
-        failed = [*told, *(gate for gate in failed if gate.reason not in reasons)]
+        reported = [gate for each in _failures(failure) if (gate := _failed("", each, failed=True))]
+        reasons = {gate.reason for gate in reported}
+        failed = [*reported, *(gate for gate in failed if gate.reason not in reasons)]
     return tuple(failed)
 
 
 def _results(given: Any) -> Iterator[tuple[str, Any]]:
-    """The latest result of each gate: from a list, a dict by name, or one result alone."""
+    """The latest result of each gate, from a list, a dict by name, or a single result."""
     if given is None:
         return
     values = mapping_of(given)
@@ -83,15 +83,15 @@ def _failures(given: Any) -> Iterator[Any]:
 
 
 def _failed(name: str, result: Any, failed: bool = False) -> Gate | None:
-    """The gate if this result turns work back."""
+    """The gate if this result is a failure."""
     if isinstance(result, str):
         failed, result = (
             failed or (bool(FAIL.search(result)) and not PASS.fullmatch(result.strip())),
             {"reason": result},
         )
-    if not failed and not _turns_back(result):
+    if not failed and not _is_failure(result):
         return None
-    reason = next(filter(None, (_told(read(result, field)) for field in REASONS)), "")
+    reason = next(filter(None, (_text(read(result, field)) for field in REASONS)), "")
     named = tuple(need for field in MISSING for need in _listed(read(result, field)))
     missing = named or tuple(missing_in(reason))
     return Gate(
@@ -102,10 +102,10 @@ def _failed(name: str, result: Any, failed: bool = False) -> Gate | None:
     )
 
 
-def _turns_back(result: Any) -> bool:
+def _is_failure(result: Any) -> bool:
     for field in PASSED:
-        if isinstance(told := read(result, field), bool):
-            return not told
+        if isinstance(passed := read(result, field), bool):
+            return not passed
     status = next((word for field in STATUSES if (word := text_of(read(result, field)))), "")
     return bool(FAIL.search(status)) and not PASS.fullmatch(status.strip())
 
@@ -114,7 +114,7 @@ def _name(result: Any) -> str:
     return next((name for field in NAMES if (name := text_of(read(result, field)))), "")
 
 
-def _told(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, str):
         return value.strip()
     if items := items_of(value):
@@ -131,10 +131,10 @@ def _listed(value: Any) -> list[str]:
 
 
 def missing_in(reason: str) -> list[str]:
-    """What the reason says is not known: the items of a list, else the sentences that say so."""
+    """The missing information in a reason: the items of a list, else the sentences about it."""
     wanting = [
         sentence
-        for sentence in sentences(reason[:_LOOKED_AT])
+        for sentence in sentences(reason[:_LONGEST])
         if _WANTS_INFORMATION.search(sentence) and (not _OF_CODE.search(sentence) or _KNOWLEDGE.search(sentence))
     ]
     listed = [item for sentence in wanting if (names := _LIST.search(sentence)) for item in _items(names[1])]
@@ -142,7 +142,7 @@ def missing_in(reason: str) -> list[str]:
 
 
 def is_unnamed(needs: tuple[str, ...]) -> bool:
-    """Whether these only say that something is missing, not what."""
+    """Whether the needs only say that something is missing, not what."""
     return bool(needs) and all(_generic().issuperset(terms(need)) for need in needs)
 
 
@@ -161,7 +161,7 @@ def _items(names: str) -> list[str]:
     return [name.replace("_", " ") for name in bare if name]
 
 
-_LOOKED_AT = 4_000
+_LONGEST = 4_000
 _WANTS_INFORMATION = re.compile(
     r"\b(?:missing|lacks?|lacking|unknown|undefined|unspecified|unclear|ambiguous|absent|insufficient (?:context|information|detail)|"
     r"(?:not|never|n't) (?:\w+ )?(?:specified|defined|provided|documented|stated|given|named|clear|known|found|mentioned|say)|"

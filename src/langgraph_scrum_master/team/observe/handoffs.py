@@ -1,4 +1,4 @@
-"""Turns → handoffs: work going from one agent to another."""
+"""Tracks handoffs between agents."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from langgraph_scrum_master._internal.shapes import absent, read, text_of, truth
 from langgraph_scrum_master.model import Handoff, ToolCall, Turn
 
 _LATEST = 50
-"""Handoffs that are kept."""
+"""Maximum number of handoffs."""
 
 _LONGEST = 500
-"""Characters of what goes along with a handoff."""
+"""Maximum characters of a handoff's text."""
 
 _OUT, _BACK = "transfer_to_", "transfer_back_to_"
 
 
 class Handoffs:
-    """The latest handoffs that tool calls show, and where none do, those that the change of speaker shows."""
+    """The latest handoffs by tool call or, if there are none, by change of speaker."""
 
-    __slots__ = ("_by_speaker", "_called", "_changes", "_spoken")
+    __slots__ = ("_by_call", "_by_speaker", "_changes", "_last_turn")
 
     def __init__(self) -> None:
-        self._called: deque[Handoff] = deque(maxlen=_LATEST)
+        self._by_call: deque[Handoff] = deque(maxlen=_LATEST)
         self._by_speaker: deque[Handoff] = deque(maxlen=_LATEST)
         self._changes: deque[tuple[Turn, Turn]] = deque(maxlen=_LATEST)
-        """Changes of speaker that nobody has asked for yet: most steps never do."""
-        self._spoken: Turn | None = None
-        """What an agent said last."""
+        """Changes of speaker that were not converted yet; most steps do not need them."""
+        self._last_turn: Turn | None = None
+        """The latest turn of an agent."""
 
     @property
     def speaker(self) -> str:
-        """The agent that spoke last."""
-        return self._spoken.agent if self._spoken is not None else ""
+        """The latest agent to speak."""
+        return self._last_turn.agent if self._last_turn is not None else ""
 
     def add(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Process the next turn."""
         if turn.kind != "agent":
             return
         if turn.tool_calls:
-            self._called.extend(called(turn))
-        if self._spoken is not None and self._spoken.agent != turn.agent:
-            self._changes.append((self._spoken, turn))
-        self._spoken = turn
+            self._by_call.extend(handoffs_in(turn))
+        if self._last_turn is not None and self._last_turn.agent != turn.agent:
+            self._changes.append((self._last_turn, turn))
+        self._last_turn = turn
 
     def latest(self) -> tuple[Handoff, ...]:
         """The handoffs, oldest first."""
-        if self._called:
-            return tuple(self._called)
+        if self._by_call:
+            return tuple(self._by_call)
         self._by_speaker.extend(
-            Handoff(source=said.agent, target=turn.agent, turn=turn.id, what=_clipped(said.text), time=said.time)
-            for said, turn in self._changes
+            Handoff(source=before.agent, target=turn.agent, turn=turn.id, what=_clipped(before.text), time=before.time)
+            for before, turn in self._changes
         )
         self._changes.clear()
         return tuple(self._by_speaker)
 
 
 def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -> str:
-    """The agent that `handoff_context` hands work to, unless it has spoken since; nothing if there is none."""
+    """The target of `handoff_context`; empty if there is none or it has spoken since."""
     if absent(handoff) or not truthy(handoff):
         return ""
     target = text_of(read(handoff, "target_agent")) or current_agent
@@ -69,29 +69,29 @@ def pending_target(handoff: object, current_agent: str, turns: Iterable[Turn]) -
     return "" if target in speakers[since:] else target
 
 
-def called(turn: Turn) -> Iterator[Handoff]:
-    """The handoffs that the turn's tool calls make."""
+def handoffs_in(turn: Turn) -> Iterator[Handoff]:
+    """The handoffs in the turn's tool calls."""
     for call in turn.tool_calls:
         target, back = _target(call)
         if target:
-            what = _words_along(call.arguments) or turn.text
+            what = _task_text(call.arguments) or turn.text
             yield Handoff(
                 source=turn.agent, target=target, turn=turn.id, back=back, what=_clipped(what), time=turn.time
             )
 
 
 def hands_back(call: ToolCall) -> bool:
-    """Whether the call gives the work back to whom it came from."""
+    """Whether the call hands the work back."""
     return call.name.startswith(_BACK)
 
 
 def is_handoff(call: ToolCall) -> bool:
-    """Whether the call gives work to another agent, or back."""
+    """Whether the call hands work to another agent, or back."""
     return call.name.startswith((_OUT, _BACK)) or call.name == "task"
 
 
 def subagent_of(call: ToolCall) -> str:
-    """The subagent that the call is for, which reports in the tool's answer; nothing if it is another call."""
+    """The subagent that the call starts, which reports in the tool result; empty for other calls."""
     return _argument(call.arguments, "subagent_type") if call.name == "task" else ""
 
 
@@ -103,8 +103,8 @@ def _target(call: ToolCall) -> tuple[str, bool]:
     return subagent_of(call), False
 
 
-def _words_along(arguments: str) -> str:
-    # deepagents says `description`, a supervisor's own handoff tools usually `task_description` or `instructions`.
+def _task_text(arguments: str) -> str:
+    # deepagents uses `description`; handoff tools of a supervisor usually `task_description` or `instructions`.
     names = ("description", "task_description", "task", "instructions", "message")
     return next(filter(None, (_argument(arguments, name) for name in names)), "") if arguments != "{}" else ""
 

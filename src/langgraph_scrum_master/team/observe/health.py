@@ -1,4 +1,4 @@
-"""How the team is doing: idle, cycle and churn per agent, and what of it is over its threshold."""
+"""Team health: idle time, cycle time and churn per agent, and alerts above the thresholds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from langgraph_scrum_master.model import (
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 _SHORTEST = 60.0
-"""Seconds over which turns are counted at least: a burst is no rate."""
+"""Minimum seconds over which turns are counted: a burst is not a rate."""
 
 _WORDS = {
     "idle": "{agent} has been idle for {value:.0f} s, with work waiting for it",
@@ -32,7 +32,7 @@ _WORDS = {
 
 
 def health_status(observation: Observation, tuning: DetectionTuning = DEFAULT_DETECTION) -> HealthStatus:
-    """What the state's own `health_status` says, and where it has none, what the messages tell."""
+    """The state's own `health_status`, or else the health that the messages show."""
     if observation.reported_health is not None:
         return observation.reported_health
     metrics = _metrics(observation)
@@ -40,7 +40,7 @@ def health_status(observation: Observation, tuning: DetectionTuning = DEFAULT_DE
     status = _status(alerts)
     return HealthStatus(
         status=status,
-        summary="; ".join(alert.message for alert in alerts) or _calm(metrics),
+        summary="; ".join(alert.message for alert in alerts) or _summary(metrics),
         is_healthy=status == "healthy",
         evaluated_at=observation.now,
         metrics=metrics,
@@ -49,7 +49,7 @@ def health_status(observation: Observation, tuning: DetectionTuning = DEFAULT_DE
 
 
 def read_health(value: object) -> HealthStatus | None:
-    """The state's own `health_status`, as a dict or an object of whatever type; None if it is not one."""
+    """The state's own `health_status`, from a dict or an object; None if it is invalid."""
     try:
         return HealthStatus.from_dict(to_plain(value))
     # A host's own type may raise anything here.
@@ -63,7 +63,7 @@ def _metrics(observation: Observation) -> HealthMetrics:
     for turn in timed:
         by_agent.setdefault(turn.agent, []).append(turn)
     minutes = max(_SHORTEST, _ends(timed)[1] - _ends(timed)[0]) / 60 if timed else 1.0
-    going_round = {evidence for cycle in observation.cycles for evidence in cycle.evidence}
+    in_cycles = {evidence for cycle in observation.cycles for evidence in cycle.evidence}
     samples = sorted(chain.from_iterable(observation.cycle_times.values()))
     return HealthMetrics(
         agent_idle_times={agent: _idle(agent, turns, observation) for agent, turns in by_agent.items()},
@@ -71,7 +71,7 @@ def _metrics(observation: Observation) -> HealthMetrics:
         agent_churn_rates={agent: len(turns) / minutes for agent, turns in by_agent.items()},
         overall_cycle_time=median(samples) if samples else 0.0,
         overall_churn_rate=len(timed) / minutes,
-        unproductive_churn_rate=sum(turn.id in going_round for turn in timed) / minutes,
+        unproductive_churn_rate=sum(turn.id in in_cycles for turn in timed) / minutes,
         cycle_time_percentiles=_percentiles(samples),
         agent_snapshots={
             agent: {"turns": len(turns), "last_turn": turns[-1].id, "last_turn_at": iso(_ends(turns)[1])}
@@ -87,7 +87,7 @@ def _ends(turns: Sequence[Turn]) -> tuple[float, float]:
 
 
 def _idle(agent: str, turns: Sequence[Turn], observation: Observation) -> float:
-    # Work that was handed over later counts from then on.
+    # Idle time starts at the latest handoff to the agent.
     handed = [handoff.time for handoff in observation.handoffs if handoff.target == agent and handoff.time is not None]
     return max(0.0, instant(observation.now) - max([_ends(turns)[1], *handed]))
 
@@ -100,11 +100,11 @@ def _percentiles(samples: Sequence[float]) -> dict[str, float]:
 
 
 def _alerts(metrics: HealthMetrics, observation: Observation, tuning: DetectionTuning) -> Iterator[HealthAlert]:
-    # Whoever has done its part may rest: only an agent that work waits for is idle.
-    awaited = {observation.handoff_target, *(question.addressee for question in observation.questions)}
+    # Only an agent that has work waiting is idle.
+    expected = {observation.handoff_target, *(question.addressee for question in observation.questions)}
     if observation.turns and observation.turns[-1].agent != observation.current_agent:
-        awaited.add(observation.current_agent)
-    idle = {agent: seconds for agent, seconds in metrics.agent_idle_times.items() if agent in awaited}
+        expected.add(observation.current_agent)
+    idle = {agent: seconds for agent, seconds in metrics.agent_idle_times.items() if agent in expected}
     idle_limits = {"critical": tuning.idle_critical_seconds, "warning": tuning.idle_warning_seconds}
     churn_limits = {"critical": tuning.churn_critical, "warning": tuning.churn_warning}
     yield from _over("idle", idle, idle_limits, observation.now)
@@ -140,6 +140,6 @@ def _status(alerts: Sequence[HealthAlert]) -> Health:
     return "degraded" if warnings > 1 else "warning" if warnings else "healthy"
 
 
-def _calm(metrics: HealthMetrics) -> str:
+def _summary(metrics: HealthMetrics) -> str:
     agents = len(metrics.agent_churn_rates)
     return f"{agents} agent{'s' * (agents != 1)} at work, nothing out of the ordinary" if agents else "no times known"

@@ -1,4 +1,4 @@
-"""All that is observed, put together."""
+"""Combines what the messages and the state keys show into an `Observation`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import replace
 from langgraph_scrum_master._internal.shapes import read, text_of, truthy
 from langgraph_scrum_master.model import Observation
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.team.observe.cycles import analysed
+from langgraph_scrum_master.team.observe.cycles import reported_cycles
 from langgraph_scrum_master.team.observe.flags import output_keys, state_flags
 from langgraph_scrum_master.team.observe.handoffs import pending_target
 from langgraph_scrum_master.team.observe.health import read_health
-from langgraph_scrum_master.team.observe.pace import reported
+from langgraph_scrum_master.team.observe.pace import reported_paces
 from langgraph_scrum_master.team.observe.watch import Watch, Watcher
 from langgraph_scrum_master.team.state import FIGURES_KEY
 from langgraph_scrum_master.team.tuning import DetectionTuning
 
-TOLD = (
+TEAM_KEYS = (
     *("current_story", "handoff_context", "missing_context", "structured_response"),
     *("gate_blocked", "gate_failure", "gate_results", "health_status", "cycle_analysis"),
 )
-"""The state's own keys that tell of the team."""
+"""The state keys about the team."""
 
-_TOLD = frozenset(TOLD)
+_TEAM_KEYS = frozenset(TEAM_KEYS)
 
 SCRUM_MASTERS = ("sm", "scrum_master")
-"""Names under which a scrum master is at turn itself: it is not the one that lacks context."""
+"""Names of a scrum master as the current agent; it is not the one that lacks context."""
 
 
 def observe(
@@ -37,60 +37,57 @@ def observe(
     watcher: Watcher | None = None,
     saved_at: float | None = None,
 ) -> Observation:
-    """What the state says about the team; what it does not hold, or holds in another shape, is left out.
+    """What the state says about the team. Missing and malformed parts are ignored.
 
-    With a watcher that has seen the conversation before, only what is new in it is read. `saved_at` is the time of the
-    checkpoint that the state comes from.
+    A watcher that knows the conversation reads only its new messages. `saved_at` is the time of the state's checkpoint.
     """
-    watcher, named = watcher or Watcher(), _at_turn(state)
-    watch = watcher.take(state.get("messages"), named, state.get(FIGURES_KEY), saved_at)
-    observation = _observation(state, watch, named, now)
-    if _told(state):
-        observation = _completed(observation, state, requirements or {}, watch.paces.timed, watcher.tuning)
-    watcher.keep(state.get("messages"), watch)
+    watcher, at_turn = watcher or Watcher(), _at_turn(state)
+    watch = watcher.take(state.get("messages"), at_turn, state.get(FIGURES_KEY), saved_at)
+    observation = _observation(state, watch, at_turn, now)
+    if _has_team_keys(state):
+        observation = _with_state_keys(observation, state, requirements or {}, watch.paces.timed, watcher.tuning)
+    watcher.release(state.get("messages"), watch)
     return observation
 
 
 def glance(state: State, watcher: Watcher, saved_at: float | None = None, now: str = "") -> Observation | None:
-    """The observation of a team at which the built-in detectors find nothing; None if it takes a closer look.
+    """The observation if the built-in detectors would find nothing in it; None if `observe` is needed.
 
-    `saved_at` is when the newest message came, where it does not say. Without `now` only the figures are filled in,
-    with it all that `observe` would.
+    `saved_at` is the time of the newest message if it has none. Without `now`, only the statistics are filled in.
     """
-    figures, named = state.get(FIGURES_KEY), _at_turn(state)
-    watch = watcher.take(state.get("messages"), named, figures, saved_at)
-    quiet = watch.quiet and not _told(state)
-    seen = _observation(state, watch, named, now) if quiet and now else None
+    figures, at_turn = state.get(FIGURES_KEY), _at_turn(state)
+    watch = watcher.take(state.get("messages"), at_turn, figures, saved_at)
+    quiet = watch.quiet and not _has_team_keys(state)
+    seen = _observation(state, watch, at_turn, now) if quiet and now else None
     due = watch.paces.due(figures, len(watch.turns)) if quiet and seen is None else None
-    watcher.keep(state.get("messages"), watch)
+    watcher.release(state.get("messages"), watch)
     if not quiet:
         return None
-    return seen or (Observation(now="", figures=due) if due is not None else _NOTHING_TO_SEE)
+    return seen or (Observation(now="", figures=due) if due is not None else _EMPTY)
 
 
-_NOTHING_TO_SEE = Observation(now="")
+_EMPTY = Observation(now="")
 
 
 def _at_turn(state: State) -> str:
     return text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
 
 
-def _told(state: State) -> bool:
-    """Whether the state's own keys tell of the team: most have none of those."""
-    # Asked at each step: one walk over the keys that are there.
-    return any(value is not None and key in _TOLD for key, value in state.items()) or bool(output_keys(state))
+def _has_team_keys(state: State) -> bool:
+    # Called in each step, so it iterates over the keys only once.
+    return any(value is not None and key in _TEAM_KEYS for key, value in state.items()) or bool(output_keys(state))
 
 
-def _observation(state: State, watch: Watch, named: str, now: str) -> Observation:
-    """What the turns tell."""
+def _observation(state: State, watch: Watch, at_turn: str, now: str) -> Observation:
+    """The observation from the messages alone."""
     turns = tuple(watch.turns)
     return Observation(
         now=now,
         turns=turns,
-        current_agent=(named if named not in SCRUM_MASTERS else "") or watch.handoffs.speaker or named,
+        current_agent=(at_turn if at_turn not in SCRUM_MASTERS else "") or watch.handoffs.speaker or at_turn,
         handoffs=watch.handoffs.latest(),
         questions=watch.questions.open(),
-        flags=watch.flags.raised(),
+        flags=watch.flags.all(),
         gates=tuple(watch.gates.by_gate.values()),
         cycles=watch.cycles(),
         paces=(watch.paces.newest,) if watch.paces.newest is not None else (),
@@ -100,15 +97,15 @@ def _observation(state: State, watch: Watch, named: str, now: str) -> Observatio
     )
 
 
-def _completed(
+def _with_state_keys(
     seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool, tuning: DetectionTuning
 ) -> Observation:
-    """The observation with what the state's own keys tell."""
+    """The observation with the information of the state keys added."""
     from langgraph_scrum_master.team.observe.gates import read_gates
 
     current, health = seen.current_agent, state.get("health_status")
     target = pending_target(state.get("handoff_context"), current, seen.turns)
-    cycles = analysed(state.get("cycle_analysis"), seen.turns, current, seen.now, tuning.reported_cycle_seconds)
+    cycles = reported_cycles(state.get("cycle_analysis"), seen.turns, current, seen.now, tuning.reported_cycle_seconds)
     return replace(
         seen,
         handoff_target=target,
@@ -116,7 +113,7 @@ def _completed(
         gate_blocked=truthy(state.get("gate_blocked")),
         flags=(*state_flags(state, current, target, requirements), *seen.flags),
         cycles=(*cycles, *seen.cycles),
-        paces=seen.paces if seen.paces or timed else tuple(reported(health, current, tuning.pace_of_usual)),
+        paces=seen.paces if seen.paces or timed else tuple(reported_paces(health, current, tuning.pace_of_usual)),
         task=_task(state.get("current_story")) or seen.task,
         reported_health=read_health(health) if health is not None else None,
     )

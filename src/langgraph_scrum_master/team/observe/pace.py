@@ -1,7 +1,7 @@
-"""How long an agent takes against its usual, told by running figures that are kept in the state.
+"""Compares the duration of an agent's turns with its usual, from running statistics in the state.
 
-The figures hold the latest samples of each agent and until when they count, so that an agent's usual outlives a
-restart and a history that was cut; a branch has those of the checkpoint that it starts from.
+The statistics have the latest durations of each agent and the time up to which they count. They survive restarts and
+trimmed histories; a branch starts with those of its checkpoint.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from langgraph_scrum_master.model import Pace, Turn
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
 LATEST = 50
-"""Samples that are kept of an agent."""
+"""Maximum number of durations per agent."""
 
 FIGURES_SAVED_EVERY = 16
-"""Turns after which the figures in the state are renewed; sooner in a short history, which may be cut soon."""
+"""Turns after which the statistics in the state are updated; earlier in a short history, which may be trimmed soon."""
 
 MOST_AGENTS = 64
-"""Agents whose figures are kept, the latest to speak."""
+"""Maximum number of agents with statistics; the latest to speak."""
 
 CORRECTION = 3_600.0
-"""Seconds back by which a clock was set right; less is two agents at work at the same time."""
+"""A larger jump back in time, in seconds, is a clock correction; a smaller one means concurrent agents."""
 
 _LONGEST = 1e9
 _LATEST = 1e11
 
 
 class Paces:
-    """How long each agent's latest turns took, and the pace of the newest."""
+    """Durations of each agent's latest turns, and the pace of the newest."""
 
     __slots__ = ("_before", "_counted", "_newest", "_samples", "_tuning", "_until", "measured", "newest", "timed")
 
@@ -42,23 +42,23 @@ class Paces:
         self._until = _until(figures)
         self._samples = _samples(figures)
         self._counted: deque[float] = deque(maxlen=FIGURES_SAVED_EVERY)
-        """When the latest turns that count in the samples were."""
+        """Times of the latest turns in the samples."""
         self._newest: tuple[Turn, float] | None = None
         self._before: float | None = None
         self.newest: Pace | None = None
         self.measured = False
-        """Whether turns are dated by the clock of whoever looks at them, for the messages say nothing."""
+        """Whether turns get their time from our clock because the messages have none."""
         self.timed = bool(self._samples)
-        """Whether any message tells its time."""
+        """Whether any message has a time."""
 
     def add(self, turn: Turn) -> None:
-        """Take in the next turn."""
-        # The time that tools take is the agent's that called them, and what they answer belongs to its turn.
+        """Process the next turn."""
+        # Tool calls and results without a time belong to the turn of the calling agent.
         if turn.time is None and (turn.kind not in ("human", "agent") or turn.tool_calls):
             return
-        self._count()
+        self._add_newest_to_samples()
         self.newest, before, self._before = None, self._before, turn.time
-        # The time of a person, or one that is not told, is nobody's.
+        # Without a time there is nothing to measure.
         if turn.time is None:
             return
         self.timed = True
@@ -67,18 +67,18 @@ class Paces:
         if turn.time < before - CORRECTION:
             self._until = min(self._until, turn.time)
             return
-        # Of agents that work at the same time, the one that ends last may stand first.
+        # Turns of concurrent agents may be out of order.
         self._before = max(before, turn.time)
         if turn.kind == "agent" and max(before, self._until) < turn.time < before + self._tuning.longest_turn_seconds:
-            self._measure(turn, round(turn.time - before, 3))
+            self._set_newest(turn, round(turn.time - before, 3))
 
     def resume(self, newest: float) -> None:
-        """Begin to read a history that ends at this time: figures that reach further tell nothing of where to go on."""
+        """Start reading a history that ends at this time; statistics from after it are not a valid starting point."""
         if self._until > newest + CORRECTION:
             self._until = float("-inf")
 
     def cycle_times(self) -> dict[str, tuple[float, ...]]:
-        """Seconds that the latest turns of each agent took, the newest included."""
+        """Durations of each agent's latest turns in seconds, including the newest."""
         times = {agent: tuple(samples) for agent, samples in self._samples.items()}
         if self._newest is not None:
             turn, seconds = self._newest
@@ -86,16 +86,16 @@ class Paces:
         return times
 
     def due(self, figures: object, turns: int) -> dict[str, Any] | None:
-        """The figures to keep, if those in the state are too old for a history of so many turns.
+        """The statistics to write, if those in the state are too old for a history of this many turns.
 
-        The newest turn is not in them: whoever reads this state again compares it with what was before.
+        They exclude the newest turn, so that reading the same state again compares it with the turns before.
         """
         fresh = FIGURES_SAVED_EVERY if self.measured else max(1, min(FIGURES_SAVED_EVERY, turns // 2))
         if len(self._counted) < fresh or self._counted[-fresh] <= _until(figures):
             return None
         return {"until": self._until, "cycle_times": {agent: list(times) for agent, times in self._samples.items()}}
 
-    def _measure(self, turn: Turn, seconds: float) -> None:
+    def _set_newest(self, turn: Turn, seconds: float) -> None:
         earlier = self._samples.get(turn.agent, ())
         tuning = self._tuning
         if len(earlier) >= tuning.pace_samples and seconds > tuning.pace_of_longest * max(earlier):
@@ -103,11 +103,11 @@ class Paces:
             self.newest = Pace(agent=turn.agent, seconds=seconds, usual=usual, limit=limit, evidence=turn.id)
         self._newest = (turn, seconds)
 
-    def _count(self) -> None:
+    def _add_newest_to_samples(self) -> None:
         if self._newest is None:
             return
         (turn, seconds), self._newest = self._newest, None
-        # The latest to speak stands last.
+        # Reinserted, so that the latest to speak comes last.
         samples = self._samples.pop(turn.agent, None)
         self._samples[turn.agent] = samples = deque(maxlen=LATEST) if samples is None else samples
         samples.append(seconds)
@@ -118,16 +118,16 @@ class Paces:
             self._counted.append(turn.time)
 
 
-def reported(health: object, current_agent: str, of_usual: float) -> Iterator[Pace]:
-    """The pace that the state's health figures tell, for teams whose messages carry no times.
+def reported_paces(health: object, current_agent: str, of_usual: float) -> Iterator[Pace]:
+    """The pace from the state's health metrics, for teams whose messages have no times.
 
-    The limit is so many times the usual.
+    The limit is `of_usual` times the usual duration.
     """
     metrics = read(health, "metrics")
     times = _numbers(dict_of(read(metrics, "agent_cycle_times")))
     if read(health, "status") == "healthy":
         return
-    # The agent's own figure is left out of what it is compared with, unless there is no other.
+    # The agent is compared with the others, or with the overall time if there are none.
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
     overall = _plausible((read(metrics, "overall_cycle_time"),))
     if current_agent in times and (others or overall):
@@ -147,8 +147,8 @@ def _until(figures: object) -> float:
 
 
 def _samples(figures: object) -> dict[str, deque[float]]:
-    kept = dict_of(read(figures, "cycle_times"))
-    times = {agent: deque(_plausible(items_of(given)), maxlen=LATEST) for agent, given in kept.items()}
+    stored = dict_of(read(figures, "cycle_times"))
+    times = {agent: deque(_plausible(items_of(values)), maxlen=LATEST) for agent, values in stored.items()}
     return {agent: samples for agent, samples in times.items() if samples and isinstance(agent, str)}
 
 
@@ -165,4 +165,4 @@ def _limit(earlier: Collection[float], tuning: DetectionTuning) -> float:
 
 
 def _numbers(times: Mapping[str, object]) -> dict[str, float]:
-    return {agent: found[0] for agent, seconds in times.items() if (found := _plausible((seconds,)))}
+    return {agent: valid[0] for agent, seconds in times.items() if (valid := _plausible((seconds,)))}

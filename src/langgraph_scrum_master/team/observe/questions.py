@@ -1,4 +1,4 @@
-"""Questions that agents asked and nobody answered."""
+"""Tracks open questions of agents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from langgraph_scrum_master.model import Addressee, Question, Turn
 from langgraph_scrum_master.team.observe.asking import Ask, asks, shipped_model
 from langgraph_scrum_master.team.observe.asking.cues import cues
-from langgraph_scrum_master.team.observe.handoffs import called, hands_back, is_handoff
+from langgraph_scrum_master.team.observe.handoffs import handoffs_in, hands_back, is_handoff
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 from langgraph_scrum_master.text.terms import terms
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.team.observe.asking.replies import Speaker
 
 FACTS = frozenset(("WH", "WHETHER", "UNSURE", "LACK", "STUCK"))
-"""Concepts without which a turn that hands work over asks for work, not for a fact."""
+"""Without one of these concepts, a turn with a handoff requests work, not a fact."""
 
 _MOST = 6
-"""Open questions of one asker, the latest."""
+"""Maximum number of open questions per asker; the latest count."""
 
-_LOOKED_AT = 4_000
+_LONGEST = 4_000
 """Characters of a reply that are read."""
 
 _ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
-_CALLED = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
+_ADDRESS = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
 _ASK_ELSEWHERE = re.compile(
     r"\b(?:ask (?!for\b)\w+|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|get back to you"
     r"|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
@@ -52,7 +52,7 @@ _SECOND_PERSON = re.compile(
 
 
 class OpenQuestions:
-    """What each asker asked for and was not told yet, oldest first."""
+    """The open questions of each asker, oldest first."""
 
     __slots__ = ("_count", "_doubtful", "_model", "_tuning", "by_asker")
 
@@ -70,13 +70,13 @@ class OpenQuestions:
 
     @property
     def pending(self) -> bool:
-        """Whether a question is open, and is not doubtful unless such count."""
+        """Whether a question is open; doubtful ones count only with `doubtful`."""
         if not self.by_asker:
             return False
-        return any(asked.sure or self._doubtful for several in self.by_asker.values() for asked in several)
+        return any(entry.sure or self._doubtful for several in self.by_asker.values() for entry in several)
 
     def add(self, turn: Turn, earlier: Collection[Turn] = ()) -> None:
-        """Take in the next turn: it may answer, it may ask, and its speaker may have settled its own question."""
+        """Process the next turn: it may answer questions and ask new ones."""
         self._count += 1
         if self.by_asker:
             self._drop_stale()
@@ -86,10 +86,10 @@ class OpenQuestions:
         if needs and any(is_handoff(call) and not hands_back(call) for call in turn.tool_calls):
             needs = tuple(need for need in needs if not FACTS.isdisjoint(cue.concept for cue in cues(need.text)))
         if self.by_asker and turn.text.strip():
-            if needs and self.by_asker.keys() - {turn.agent} and says_it_does_not_know(turn.text):
-                # Who says that it does not know what another asks for does not need it itself.
+            if needs and self.by_asker.keys() - {turn.agent} and does_not_know(turn.text):
+                # "I don't know" in reply to a question is not a need of its own.
                 needs = tuple(need for need in needs if "?" in need.text or "？" in need.text)
-            self._hear(turn, needs, earlier)
+            self._process_reply(turn, needs, earlier)
         if needs:
             self._ask(turn, needs, earlier)
 
@@ -97,49 +97,51 @@ class OpenQuestions:
         oldest = self._count - self._tuning.stale_turns
         for asker, several in list(self.by_asker.items()):
             if several[0].at <= oldest:
-                self._keep(asker, (asked for asked in several if asked.at > oldest))
+                self._replace(asker, (entry for entry in several if entry.at > oldest))
 
-    def handed_back(self, agent: str) -> None:
-        """Take in that the agent gave its work back: it goes no further by itself, so what it asked is open."""
-        for asked in self.by_asker.get(agent, ()):
-            asked.confirm("handed back")
+    def confirm_handed_back(self, agent: str) -> None:
+        """Confirm the questions of an agent that handed its work back."""
+        for entry in self.by_asker.get(agent, ()):
+            entry.confirm("handed back")
 
     def forget(self, turn: Turn) -> None:
-        """Drop what was asked in a turn that is out of the window."""
-        self._keep(turn.agent, (asked for asked in self.by_asker.get(turn.agent, ()) if asked.question.turn != turn.id))
+        """Drop the questions of a turn that left the window."""
+        self._replace(
+            turn.agent, (entry for entry in self.by_asker.get(turn.agent, ()) if entry.question.turn != turn.id)
+        )
 
     def open(self) -> tuple[Question, ...]:
-        """The questions that nobody has answered, doubtful ones only if something has confirmed them, or such count."""
+        """The open questions; unconfirmed doubtful ones only with `doubtful`."""
         return tuple(
-            [asked.question for several in self.by_asker.values() for asked in several if asked.sure or self._doubtful]
+            [entry.question for several in self.by_asker.values() for entry in several if entry.sure or self._doubtful]
         )
 
     def _ask(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         upper = (self._model or shipped_model()).upper
         others = [each for each in earlier if each.agent != turn.agent]
         present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
-        asked = [replace(_opened(turn, need, present, others, upper), at=self._count) for need in needs]
+        asked = [replace(_open(turn, need, present, others, upper), at=self._count) for need in needs]
         before = self.by_asker.get(turn.agent, [])
         for new in asked:
             if any(not new.wanted.isdisjoint(old.wanted) for old in before):
                 new.confirm("asked again")
-        kept = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
-        self.by_asker[turn.agent] = [*kept, *asked][-_MOST:]
+        remaining = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
+        self.by_asker[turn.agent] = [*remaining, *asked][-_MOST:]
 
-    def _hear(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
+    def _process_reply(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         speaker = _last_agent(earlier) if turn.kind == "tool" else turn.agent
         for asker, several in list(self.by_asker.items()):
             if turn.kind == "tool" and asker != speaker:
                 continue
             by: Speaker = "tool" if turn.kind == "tool" else "self" if asker == turn.agent else "other"
-            # Who asks again has not found it.
+            # An asker that asks again has no answer yet.
             if by == "self" and needs:
                 continue
-            self._keep(asker, _left(several, turn, by, needs, self._tuning))
+            self._replace(asker, _left(several, turn, by, needs, self._tuning))
 
-    def _keep(self, asker: str, left: Iterable[_Open]) -> None:
-        if kept := list(left):
-            self.by_asker[asker] = kept
+    def _replace(self, asker: str, left: Iterable[_Open]) -> None:
+        if remaining := list(left):
+            self.by_asker[asker] = remaining
         else:
             self.by_asker.pop(asker, None)
 
@@ -150,27 +152,27 @@ class _Open:
     wanted: frozenset[str]
     sure: bool
     at: int = 0
-    """The number of the turn in which it was asked."""
+    """The number of its turn."""
     replies: int = 0
     own_turns: int = 0
     unsettled: float = 1.0
-    """The probability that no turn so far has settled it."""
+    """The probability that no turn has settled it so far."""
 
     def settled_by(self, probability: float, tuning: DetectionTuning) -> bool:
-        """Take in a turn that settles the question with this probability; whether it is settled now."""
+        """Account for a turn that settles the question with this probability; return whether it is settled now."""
         if probability < tuning.unrelated_below:
             return False
         self.unsettled *= 1 - probability
         return self.unsettled <= 1 - tuning.settled_from
 
     def confirm(self, by: str) -> None:
-        """Take in evidence that the question is one, and open."""
+        """Record evidence that the question is real and open."""
         if not self.sure:
             self.sure = True
             self.question = replace(self.question, evidence=f"{self.question.evidence}, {by}", confirmed=True)
 
     def is_put_to(self, agent: str) -> bool:
-        """Whether this agent was asked, by a call or a handoff, or was named while nobody has spoken since."""
+        """Whether this agent was asked: by a call or a handoff, or by name if nobody has spoken since."""
         if agent.lower() == self.question.addressee.lower():
             return True
         return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
@@ -179,77 +181,77 @@ class _Open:
 def _left(
     several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...], tuning: DetectionTuning
 ) -> list[_Open]:
-    """What of this is still open after the turn."""
-    said = _statement(turn, needs)
-    if not said:
+    """The questions that are still open after the turn."""
+    reply = _statement(turn, needs)
+    if not reply:
         return several
-    likely = [_probability(asked, said, by, tuning) for asked in several]
-    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:_LOOKED_AT])):
-        # A list with an item for each question.
+    likely = [_probability(entry, reply, by, tuning) for entry in several]
+    if by == "other" and 1 < len(several) <= len(_ITEM.findall(turn.text[:_LONGEST])):
+        # The reply is a list with one item per question.
         likely = [max(p, tuning.answers) for p in likely]
     trust = {"other": tuning.trust_other, "self": tuning.trust_self, "tool": tuning.trust_tool}[by]
-    left = [asked for asked, p in zip(several, likely, strict=True) if not asked.settled_by(trust * p, tuning)]
+    left = [entry for entry, p in zip(several, likely, strict=True) if not entry.settled_by(trust * p, tuning)]
     if by != "tool" and len(several) > 1 and len(left) < len(several):
-        left = _not_spoken_of(several, left, turn.text, said)
-    for asked, p in zip(several, likely, strict=True):
+        left = _not_mentioned(several, left, turn.text, reply)
+    for entry, p in zip(several, likely, strict=True):
         if by == "self":
-            asked.own_turns += 1
+            entry.own_turns += 1
         elif by == "other":
-            asked.replies += 1
-            if p < tuning.no_answer_below and says_it_does_not_know(said):
-                asked.confirm(f"{turn.agent} does not know")
-            elif asked.replies >= tuning.unanswered_turns and not asked.own_turns:
-                asked.confirm("nobody answered")
-    return [asked for asked in left if asked.own_turns < tuning.given_up_turns]
+            entry.replies += 1
+            if p < tuning.no_answer_below and does_not_know(reply):
+                entry.confirm(f"{turn.agent} does not know")
+            elif entry.replies >= tuning.unanswered_turns and not entry.own_turns:
+                entry.confirm("nobody answered")
+    return [entry for entry in left if entry.own_turns < tuning.given_up_turns]
 
 
-def _not_spoken_of(several: list[_Open], left: list[_Open], text: str, said: str) -> list[_Open]:
-    """Of several questions, those that the answer does not speak of; a list with an item for each answers them all."""
-    if len(_ITEM.findall(text[:_LOOKED_AT])) >= len(several):
+def _not_mentioned(several: list[_Open], left: list[_Open], text: str, reply: str) -> list[_Open]:
+    """Questions that the answer does not mention; a list with one item per question answers them all."""
+    if len(_ITEM.findall(text[:_LONGEST])) >= len(several):
         return left
-    spoken = frozenset(terms(said))
-    unspoken = [asked for asked in several if asked.wanted.isdisjoint(spoken)]
-    if len(unspoken) == len(several):
+    mentioned = frozenset(terms(reply))
+    unmentioned = [entry for entry in several if entry.wanted.isdisjoint(mentioned)]
+    if len(unmentioned) == len(several):
         return left
-    for asked in unspoken:
-        asked.unsettled = 1.0
-    return unspoken
+    for entry in unmentioned:
+        entry.unsettled = 1.0
+    return unmentioned
 
 
-def says_it_does_not_know(said: str) -> bool:
-    """Whether a reply says that its speaker does not know either, or names somebody else to ask."""
-    found = {cue.concept for cue in cues(said[:_LOOKED_AT])}
-    return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(said))
+def does_not_know(reply: str) -> bool:
+    """Whether the speaker of a reply does not know either, or refers to someone else."""
+    found = {cue.concept for cue in cues(reply[:_LONGEST])}
+    return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(reply))
 
 
 def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:
-    """What of the turn is no question."""
-    text = turn.text[:_LOOKED_AT]
+    """The turn's text without its questions."""
+    text = turn.text[:_LONGEST]
     for need in sorted(needs, key=lambda need: -need.start):
         text = f"{text[: need.start]} {text[need.end :]}"
     return text.strip()
 
 
-def _probability(asked: _Open, said: str, by: Speaker, tuning: DetectionTuning) -> float:
-    """The probability that what was said settles the question: the model's, within what the form allows."""
+def _probability(entry: _Open, reply: str, by: Speaker, tuning: DetectionTuning) -> float:
+    """The probability that the reply settles the question: the model's, limited by rules."""
     from langgraph_scrum_master.team.observe.asking.replies import settles
 
-    likely = settles(asked.question.text, said, by)
+    likely = settles(entry.question.text, reply, by)
     if by != "other":
         return likely
-    words = frozenset(terms(said))
-    if not words and not _YES_OR_NO.search(said):
+    words = frozenset(terms(reply))
+    if not words and not _YES_OR_NO.search(reply):
         return 0.0
-    if says_it_does_not_know(said):
+    if does_not_know(reply):
         return min(likely, tuning.does_not_know)
-    share = tuning.speaks_of * max(1, len(asked.wanted))
-    speaks_of_it = len(words & asked.wanted) >= share and bool(words - asked.wanted)
-    decides = asked.replies == 0 and bool(_DECIDES.search(said))
-    return max(likely, tuning.answers) if (speaks_of_it or decides) and not said.endswith(("?", "？")) else likely
+    share = tuning.speaks_of * max(1, len(entry.wanted))
+    speaks_of_it = len(words & entry.wanted) >= share and bool(words - entry.wanted)
+    decides = entry.replies == 0 and bool(_DECIDES.search(reply))
+    return max(likely, tuning.answers) if (speaks_of_it or decides) and not reply.endswith(("?", "？")) else likely
 
 
-def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:
-    addressee, text = _addressed(turn, need.text, present)
+def _open(turn: Turn, need: Ask, present: Collection[str], others: list[Turn], upper: float) -> _Open:
+    addressee, text = _addressee(turn, need.text, present)
     question = Question(
         asker=turn.agent,
         text=text,
@@ -270,10 +272,10 @@ def _opened(turn: Turn, need: Ask, present: Collection[str], others: list[Turn],
     return opened
 
 
-def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, str]:
-    """Whom the need is put to, and the need without the call."""
-    handed_to = next((handoff.target for handoff in called(turn)), "") if turn.tool_calls else ""
-    if call := _CALLED.match(need):
+def _addressee(turn: Turn, need: str, present: Collection[str]) -> tuple[str, str]:
+    """The addressee of the need, and the need without the address."""
+    handed_to = next((handoff.target for handoff in handoffs_in(turn)), "") if turn.tool_calls else ""
+    if call := _ADDRESS.match(need):
         name = (call[1] or call[2]).lower()
         known = (agent for agent in (handed_to, *present) if agent.lower() == name)
         if addressee := next(known, name if call[1] else ""):
@@ -282,7 +284,7 @@ def _addressed(turn: Turn, need: str, present: Collection[str]) -> tuple[str, st
 
 
 def _whom(turn: Turn, need: Ask, addressee: str, others: list[Turn]) -> Addressee:
-    """Whom the need is put to: the user where it was the user who spoke, and is spoken to."""
+    """Who the need is for: the user, if the user spoke last and is addressed."""
     if need.of_user:
         return "user"
     spoken_to = bool(_SECOND_PERSON.search(turn.text[need.start : need.end] or need.text))

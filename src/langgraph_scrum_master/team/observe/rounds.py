@@ -1,7 +1,7 @@
-"""Rounds of a hub: it asks a worker, the worker replies. The same again and again is a cycle.
+"""Rounds of a hub: it asks a worker, and the worker replies.
 
-To and fro between a hub and its workers is how such a team works. It goes in circles when a worker, asked for nearly
-the same, does the same once more. A new plan (a system message) starts afresh.
+A hub and its workers alternate by design. It is a cycle if a worker that is asked for nearly the same does the same
+again. A new plan (a system message) resets the rounds.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _BLANKS = re.compile(r"\W+")
 
 
 class Round(NamedTuple):
-    """An ask and its reply."""
+    """A request and its reply."""
 
     ask: Turn
     reply: Turn
 
 
 class Rounds:
-    """The latest rounds since the last plan, and the cycle that they are in."""
+    """The latest rounds since the last plan, and their cycle if there is one."""
 
     __slots__ = ("_ask", "_count", "_latest", "_tuning", "cycle")
 
@@ -40,7 +40,7 @@ class Rounds:
         self.cycle: Cycle | None = None
 
     def add(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Process the next turn."""
         if turn.kind == "system":
             self._latest.clear()
             self._count, self._ask, self.cycle = 0, None, None
@@ -50,20 +50,20 @@ class Rounds:
             elif self._ask is not None and turn.agent != self._ask.agent:
                 self._latest.append(Round(self._ask, turn))
                 self._count, self._ask = self._count + 1, None
-                self.cycle = self._stalled() if self._count >= self._tuning.rounds else None
+                self.cycle = self._find_cycle() if self._count >= self._tuning.rounds else None
 
-    def _stalled(self) -> Cycle | None:
+    def _find_cycle(self) -> Cycle | None:
         tuning = self._tuning
         for one, other in combinations(self._latest, 2):
             if (
-                _same_deed(one.reply, other.reply, tuning)
-                and _alike(one.ask.text, other.ask.text, tuning.ask_slots) >= tuning.same_ask
+                _same_action(one.reply, other.reply, tuning)
+                and _similarity(one.ask.text, other.ask.text, tuning.ask_slots) >= tuning.same_ask
             ):
                 last = self._latest[-1]
                 return Cycle(
                     agent=last.reply.agent,
                     topic=last.ask.text,
-                    count=(count := sum(_same_deed(one.reply, each.reply, tuning) for each in self._latest)),
+                    count=(count := sum(_same_action(one.reply, each.reply, tuning) for each in self._latest)),
                     evidence=(one.reply.id, other.reply.id),
                     kind="hub",
                     agents=(last.ask.agent, last.reply.agent),
@@ -74,9 +74,9 @@ class Rounds:
         return None
 
 
-def _same_deed(one: Turn, other: Turn, tuning: DetectionTuning) -> bool:
+def _same_action(one: Turn, other: Turn, tuning: DetectionTuning) -> bool:
     opening, again = _opening(one.text, tuning.reply_opening), _opening(other.text, tuning.reply_opening)
-    # A short reply is all that was done; of a long one, its start tells that, and the rest what came of it.
+    # A short reply is compared as a whole. A long one starts with what was done, so its opening is compared.
     if max(len(one.text), len(other.text)) < tuning.long_reply:
         opening, again = _BLANKS.sub(" ", one.text.lower()).strip(), _BLANKS.sub(" ", other.text.lower()).strip()
     return one.agent == other.agent and opening == again and len(opening) >= tuning.shortest_reply
@@ -86,11 +86,11 @@ def _opening(text: str, length: int) -> str:
     return _BLANKS.sub(" ", text[: 3 * length].lower()).strip()[:length]
 
 
-def _alike(one: str, other: str, slots: int) -> float:
+def _similarity(one: str, other: str, slots: int) -> float:
     words, others = set(_WORD.findall(one.lower())), set(_WORD.findall(other.lower()))
-    slot, filled = words - others, others - words
-    # The same words but for another number or name are the next task from the same template.
-    if 0 < len(slot) <= slots and 0 < len(filled) <= slots and (slot | filled) <= _names(one) | _names(other):
+    removed, added = words - others, others - words
+    # If only a number or a name differs, it is the next task from the same template.
+    if 0 < len(removed) <= slots and 0 < len(added) <= slots and (removed | added) <= _names(one) | _names(other):
         return 0.0
     return len(words & others) / max(1, len(words | others))
 

@@ -1,4 +1,4 @@
-"""Gates and reviewers that turn work back in a message."""
+"""Gates and reviewers that reject work in a message."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from langgraph_scrum_master.model import Gate, Turn
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_LOOKED_AT = 2_000
-"""Characters of a message that are looked at."""
+_LONGEST = 2_000
+"""Characters of a message that are read."""
 
 _SIGNS = ("fail", "reject", "blocked", "changes", "turned back", "not approved", "not passed")
-_TURNED_BACK = re.compile(
+_REJECTION = re.compile(
     r"^\W*(?:\w+ )?(?:quality )?(?:gate|check|review)\b[^.:\n]{0,40}?\b(?:failed|fails|blocked|rejected|not passed)\b"
     r"|^\W*(?:rejected|failed|changes requested|request(?:ing)? changes|turned back|not approved)\b",
     re.I | re.M,
@@ -19,7 +19,7 @@ _TURNED_BACK = re.compile(
 
 
 class SpokenGates:
-    """The gates that turned work back in a message, and have not let it through since."""
+    """Gates that rejected work in a message and have not passed it since."""
 
     __slots__ = ("_own_turns", "_speaker", "_tuning", "by_gate")
 
@@ -28,32 +28,32 @@ class SpokenGates:
         self.by_gate: dict[str, Gate] = {}
         self._own_turns: dict[str, int] = {}
         self._speaker = ""
-        """The agent that spoke last."""
+        """The latest agent to speak."""
 
     def add(self, turn: Turn) -> None:
-        """Take in the next turn."""
+        """Process the next turn."""
         if turn.kind not in ("agent", "tool"):
             return
         if self.by_gate:
-            self._let_through(turn)
-        if self._speaker not in ("", turn.agent) and (start := _turned_back(turn.text)) >= 0:
-            self._turn_back(turn, start)
+            self._remove_passed(turn)
+        if self._speaker not in ("", turn.agent) and (start := _rejection(turn.text)) >= 0:
+            self._add_rejection(turn, start)
         if turn.kind == "agent":
             self._speaker = turn.agent
 
     def forget(self, turn: Turn) -> None:
-        """Drop what was said in a turn that is out of the window."""
+        """Drop the gate of a turn that left the window."""
         if (gate := self.by_gate.get(turn.agent)) is not None and gate.turn == turn.id:
             del self.by_gate[turn.agent]
 
-    def _turn_back(self, turn: Turn, start: int) -> None:
+    def _add_rejection(self, turn: Turn, start: int) -> None:
         from langgraph_scrum_master.team.observe.gates import is_unnamed, missing_in
 
-        said = turn.text[start:_LOOKED_AT]
-        if missing := tuple(missing_in(said)):
+        reason = turn.text[start:_LONGEST]
+        if missing := tuple(missing_in(reason)):
             gate = Gate(
                 name=turn.agent,
-                reason=said,
+                reason=reason,
                 missing=missing,
                 agent=self._speaker,
                 turn=turn.id,
@@ -61,7 +61,7 @@ class SpokenGates:
             )
             self.by_gate[turn.agent], self._own_turns[turn.agent] = gate, 0
 
-    def _let_through(self, turn: Turn) -> None:
+    def _remove_passed(self, turn: Turn) -> None:
         from langgraph_scrum_master.team.observe.gates import FAIL, PASS
 
         if turn.agent in self.by_gate and PASS.search(turn.text) and not FAIL.search(turn.text):
@@ -73,10 +73,10 @@ class SpokenGates:
                     del self.by_gate[name]
 
 
-def _turned_back(text: str) -> int:
-    """Where a text says that work was turned back; -1 if it does not, as most do not."""
-    lowered = text[:_LOOKED_AT].lower()
+def _rejection(text: str) -> int:
+    """Start of a rejection in the text; -1 if there is none."""
+    lowered = text[:_LONGEST].lower()
     if not any(map(lowered.__contains__, _SIGNS)):
         return -1
-    said = _TURNED_BACK.search(text, 0, _LOOKED_AT)
-    return said.start() if said else -1
+    match = _REJECTION.search(text, 0, _LONGEST)
+    return match.start() if match else -1

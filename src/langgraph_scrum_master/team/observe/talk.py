@@ -1,7 +1,7 @@
-"""Talk in circles: agents that undo each other's work, pass a question round or restate what was said, in any wording.
+"""Talk in circles: agents that undo each other's work, pass a question around or restate what was said, in any wording.
 
-A small logistic model over the latest short statements. `benchmarks/train_circles.py` fits its weights
-(`TalkWeights`), and prints how it does with each author's scenarios left out.
+A small logistic model over the latest short statements. `benchmarks/train_circles.py` fits its weights (`TalkWeights`)
+and prints the results with each author's scenarios left out.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ _DONE = re.compile(
 
 
 class Statement(NamedTuple):
-    """What an agent said, measured against what was said before."""
+    """A statement of an agent, compared with earlier ones."""
 
     act: Act
     known: float
-    """The share of its words that were said before; 1 if it says nothing."""
+    """The share of its words that were said before; 1 if it has none."""
     new_name: bool
 
     @property
     def again(self) -> bool:
-        """Whether it speaks of doing something again, or back."""
+        """Whether it is about doing something again or undoing it."""
         return bool(_AGAIN.search(self.act.turn.text))
 
     @property
     def done(self) -> bool:
-        """Whether it speaks of something that is done."""
+        """Whether it reports something done."""
         return bool(_DONE.search(self.act.turn.text))
 
 
 class Talk:
-    """The latest short statements since somebody last brought something new."""
+    """The latest short statements since the last new material."""
 
     __slots__ = ("_count", "_earlier", "_failures", "_latest", "_most", "_names", "_tuning", "_weights", "_words")
 
@@ -70,10 +70,10 @@ class Talk:
         self._count = self._failures = 0
 
     def add(self, turn: Turn, acts: Sequence[Act]) -> None:
-        """Take in the next turn with its acts. A person's word, a new plan, long texts and results start afresh."""
+        """Process the next turn with its acts. Human messages, plans, long texts and tool results reset the talk."""
         if turn.kind == "agent" and _talks(turn, self._tuning.talk_longest):
             for act in acts:
-                self._latest.append(self._measured(act))
+                self._latest.append(self._statement(act))
         elif turn.kind == "tool" and is_failure(turn.text):
             self._failures += 1
         elif not _confirms_handoff(turn):
@@ -85,30 +85,30 @@ class Talk:
 
     @property
     def progress(self) -> bool:
-        """Whether the talk does not go in circles."""
+        """Whether the talk is not a circle."""
         if len(self._latest) < self._tuning.talk_fewest:
             return True
-        # Statements about new things are no circle, whatever else there is to them: most turns are done with here.
-        return self._most_possible() <= 0 or self.score() <= 0
+        # Enough new names rule out a circle; most turns return here.
+        return self._upper_bound() <= 0 or self.score() <= 0
 
     def __len__(self) -> int:
-        """The statements that are looked at together."""
+        """Number of statements in the window."""
         return len(self._latest)
 
-    def _most_possible(self) -> float:
-        """The score if everything that takes longer to find out spoke for a circle."""
+    def _upper_bound(self) -> float:
+        """Upper bound of the score, without the expensive features."""
         fresh = sum([statement.new_name for statement in self._latest]) / len(self._latest)
         on_topic = self._weights.on_topic if "topic" in self._latest[-1].act.turn.marks else 0.0
         return self._weights.bias + on_topic + self._most + self._weights.new_name * fresh
 
     def cycles(self) -> tuple[Cycle, ...]:
-        """The circle that the team talks in, if it does."""
+        """The circle, if there is one."""
         if self.progress:
             return ()
         return (_cycle([statement.act.turn for statement in self._latest], self._tuning.talk_confidence),)
 
     def features(self) -> dict[str, float]:
-        """What the model looks at."""
+        """The features of the model."""
         latest = self._latest
         size = len(latest)
         return {
@@ -121,29 +121,32 @@ class Talk:
         }
 
     def score(self) -> float:
-        """The log odds of a circle, less the threshold."""
+        """The log odds of a circle, minus the threshold."""
         weights, turns = self._weights, [statement.act.turn for statement in self._latest]
         on_topic = weights.on_topic if topic_of(turns) else 0.0
         return weights.bias + on_topic + weights.weighted_sum(self.features())
 
     def _own(self, act: Act) -> float:
-        """The share of words in common with what the same agent said before."""
+        """Word overlap with earlier statements of the same agent."""
         before = takewhile(lambda each: each is not act, self._earlier)
-        return max((_overlap(act.said, each.said) for each in before if each.turn.agent == act.turn.agent), default=0.0)
+        return max(
+            (_overlap(act.all_words, each.all_words) for each in before if each.turn.agent == act.turn.agent),
+            default=0.0,
+        )
 
-    def _measured(self, act: Act) -> Statement:
+    def _statement(self, act: Act) -> Statement:
         self._count += 1
         since = max(0, self._count - self._tuning.talk_look_back - 1)
-        words, said_at = act.said, self._words
-        fresh = [word for word in words if said_at.get(word, 0) <= since]
+        words, last_use = act.all_words, self._words
+        fresh = [word for word in words if last_use.get(word, 0) <= since]
         known = 1 - len(fresh) / len(words) if words else 1.0
-        # A new number is a new name, and found without looking for names.
+        # A new number is a new name and cheap to check.
         new_name = any(word[0].isdigit() for word in fresh)
         if not new_name:
-            new_name = any(self._names.get(name, said_at.get(name, 0)) <= since for name in act.names)
+            new_name = any(self._names.get(name, last_use.get(name, 0)) <= since for name in act.names)
             self._names.update(dict.fromkeys(act.names, self._count))
         for word in words:
-            said_at[word] = self._count
+            last_use[word] = self._count
         self._earlier.append(act)
         return Statement(act, known, new_name)
 

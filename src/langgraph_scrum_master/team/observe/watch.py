@@ -1,4 +1,4 @@
-"""What the turns say so far, kept up to date turn by turn: a step looks only at what is new."""
+"""Incremental state of a conversation, so that a step reads only the new messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.acts import acts_of
 from langgraph_scrum_master.team.observe.asking import shipped_model
 from langgraph_scrum_master.team.observe.cycles import Repetitions
-from langgraph_scrum_master.team.observe.flags import Flagged
+from langgraph_scrum_master.team.observe.flags import Flags
 from langgraph_scrum_master.team.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.team.observe.pace import Paces
 from langgraph_scrum_master.team.observe.questions import OpenQuestions
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Watch:
-    """One conversation, watched from its last messages on."""
+    """The trackers of one conversation."""
 
     __slots__ = (
         "_tasks",
@@ -56,24 +56,24 @@ class Watch:
     ) -> None:
         self._tuning = tuning
         self.length = 0
-        """Messages that were looked at or passed over."""
+        """Number of messages that were read or skipped."""
         self.turns: deque[Turn] = deque(maxlen=WINDOW)
         self.request = ""
-        """What a person said last."""
+        """The latest human message."""
         self.questions = OpenQuestions(asking, doubtful, tuning)
         self.handoffs = Handoffs()
-        self.flags = Flagged()
+        self.flags = Flags()
         self.gates = SpokenGates(tuning)
         self.repeats = Repetitions(tuning)
         self.talk = Talk(tuning)
         self.rounds = Rounds(tuning)
         self.paces = Paces(figures, tuning)
         self._tasks: dict[str, str] = {}
-        """The subagents that were called and have not reported yet, by the id of the call."""
+        """Subagents that have not reported yet, by the id of the tool call."""
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody lacks anything, repeats itself or takes long, by what the turns tell."""
+        """Whether the messages show no gap."""
         return (
             not self.questions.pending
             and not self.flags.by_agent
@@ -85,33 +85,37 @@ class Watch:
         )
 
     def cycles(self) -> tuple[Cycle, ...]:
-        """The circles that the team is in."""
-        found = self.repeats.cycles()
+        """The current cycles."""
+        cycles = self.repeats.cycles()
         if self.rounds.cycle is not None:
-            found = (*found, self.rounds.cycle)
-        return found or self.talk.cycles()
+            cycles = (*cycles, self.rounds.cycle)
+        return cycles or self.talk.cycles()
 
     def extend(self, messages: Sequence[object], at_turn: str, saved_at: float | None) -> None:
-        """Take in the messages that are new.
+        """Process the new messages.
 
-        The newest of an unnamed agent is that of the agent at turn; one without a time has that of its checkpoint.
+        The newest message of an unnamed agent is attributed to `at_turn`, and without a time it gets `saved_at`.
         """
         self.length = max(self.length, len(messages) - WINDOW)
         new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
-        turns = [turn if turn.kind != "tool" and not turn.tool_calls else self._reported(turn) for turn in new if turn]
+        turns = [
+            turn if turn.kind != "tool" and not turn.tool_calls else self._attribute_report(turn)
+            for turn in new
+            if turn
+        ]
         if (at_turn or saved_at is not None) and new and new[-1] is not None:
             self.paces.measured |= saved_at is not None and turns[-1].time is None
             _complete(turns, at_turn, saved_at)
         if not self.turns and (times := [turn.time for turn in turns if turn.time is not None]):
             self.paces.resume(max(times))
         self.length = len(messages)
-        # What is further back does not count for repetitions.
+        # Older turns do not count as repetitions.
         size = len(turns)
         for i, turn in enumerate(turns):
             self._add(turn, size - i)
 
-    def _reported(self, turn: Turn) -> Turn:
-        """The turn, or if it is the report of a subagent, the same as that agent's."""
+    def _attribute_report(self, turn: Turn) -> Turn:
+        """The turn, attributed to the subagent if it is a subagent's report."""
         for call in turn.tool_calls:
             if call.id and (subagent := subagent_of(call)):
                 self._tasks[call.id] = subagent
@@ -128,9 +132,9 @@ class Watch:
             self.request = turn.text
         self.handoffs.add(turn)
         self.paces.add(turn)
-        # Frameworks add such turns by themselves: whoever is said to speak there has said nothing.
+        # Frameworks insert such turns; the agent itself has said nothing.
         if turn.tool_calls and _only_hands_back(turn):
-            self.questions.handed_back(turn.agent)
+            self.questions.confirm_handed_back(turn.agent)
         else:
             self.flags.add(turn)
             if age <= self._tuning.stale_turns:
@@ -144,18 +148,17 @@ class Watch:
 
 
 class Watcher:
-    """Remembers the conversations it has seen last, so that each message is read once.
+    """Caches the latest conversations, so that each message is read once.
 
-    A conversation is known again by the messages that were its last, all of them the same; whatever happened to it
-    otherwise, cut, summarised, edited or branched, it is read anew. `doubtful` questions count where somebody confirms
-    them.
+    A conversation is recognised by its last messages, which must all be equal. If it was trimmed, summarised, edited or
+    branched, it is read from scratch. `doubtful` includes questions that an assistant has to confirm.
     """
 
     NEW = 8
-    """Messages that may have come since; more are read like a new conversation."""
+    """Maximum number of new messages; with more, the conversation is read from scratch."""
 
     CONVERSATIONS = 32
-    """Conversations that are remembered at the same time."""
+    """Maximum number of cached conversations."""
 
     def __init__(
         self,
@@ -167,54 +170,58 @@ class Watcher:
         self.tuning = tuning
         self._asking = asking if tuning == DEFAULT_DETECTION else (asking or shipped_model()).tuned(tuning)
         self._doubtful = doubtful
-        self._seen: OrderedDict[object, _Seen] = OrderedDict()
+        self._cache: OrderedDict[object, _CachedWatch] = OrderedDict()
         self._lock = threading.Lock()
 
     def take(self, messages: object, at_turn: str, figures: object = None, saved_at: float | None = None) -> Watch:
-        """The watch of this conversation, with all its messages taken in. Nobody else has it until it is kept."""
+        """The up-to-date watch of this conversation. The caller owns it until `release`."""
         history = items_of(messages)
-        watch = self._known(history) or Watch(figures, self._asking, self._doubtful, self.tuning)
+        watch = self._cached(history) or Watch(figures, self._asking, self._doubtful, self.tuning)
         watch.extend(history, at_turn, saved_at)
         return watch
 
-    def keep(self, messages: object, watch: Watch) -> None:
-        """Remember the watch for the next time."""
+    def release(self, messages: object, watch: Watch) -> None:
+        """Return the watch to the cache."""
         history = items_of(messages)
         if not history:
             return
-        seen = _Seen(watch, history[-WINDOW:], read(history[-1], "content"))
+        cached = _CachedWatch(watch, history[-WINDOW:], read(history[-1], "content"))
         key = _key(history[-1])
         with self._lock:
-            self._seen[key] = seen
-            self._seen.move_to_end(key)
-            if len(self._seen) > self.CONVERSATIONS:
-                self._seen.popitem(last=False)
+            self._cache[key] = cached
+            self._cache.move_to_end(key)
+            if len(self._cache) > self.CONVERSATIONS:
+                self._cache.popitem(last=False)
 
-    def _known(self, history: Sequence[object]) -> Watch | None:
+    def _cached(self, history: Sequence[object]) -> Watch | None:
         ends = range(len(history), max(0, len(history) - self.NEW - 1), -1)
-        # The very same messages first: the same run in another thread of the graph has equal ones.
+        # Identical objects first: another thread of the graph may have equal messages.
         for same in (operator.is_, _equal):
             for end in ends:
                 key = _key(history[end - 1])
-                seen = self._seen.get(key)
-                if seen is not None and same(seen.messages[-1], history[end - 1]) and seen.continues(history, end):
-                    # Compared without the lock, for messages may do anything then; whoever takes it first has it.
+                cached = self._cache.get(key)
+                if (
+                    cached is not None
+                    and same(cached.messages[-1], history[end - 1])
+                    and cached.continues(history, end)
+                ):
+                    # Compared without the lock, since `==` may run foreign code.
                     with self._lock:
-                        if self._seen.get(key) is seen:
-                            del self._seen[key]
-                            return seen.watch
+                        if self._cache.get(key) is cached:
+                            del self._cache[key]
+                            return cached.watch
         return None
 
 
-class _Seen(NamedTuple):
+class _CachedWatch(NamedTuple):
     watch: Watch
     messages: Sequence[object]
-    """The last messages, as they were."""
+    """The last messages."""
     content: object
-    """What the very last said: a message that was changed in place is still the same object."""
+    """Content of the last message, to notice a change in place."""
 
     def continues(self, history: Sequence[object], end: int) -> bool:
-        """Whether the history up to there is the one that was seen; the same objects are found equal at once."""
+        """Whether the history up to `end` is this one."""
         start = end - len(self.messages)
         if self.watch.length != end or start < 0 or not _equal(read(history[end - 1], "content"), self.content):
             return False
@@ -222,7 +229,7 @@ class _Seen(NamedTuple):
 
 
 def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:
-    """Name the agent at turn where its newest turn, with the tools it used, is unnamed; date the newest."""
+    """Set the agent of the newest unnamed turn, including its tool calls, and the time of the newest turn."""
     if saved_at is not None and turns[-1].time is None:
         turns[-1] = replace(turns[-1], time=saved_at)
     for i in range(len(turns) - 1, -1, -1) if at_turn else ():
@@ -239,7 +246,7 @@ def _only_hands_back(turn: Turn) -> bool:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Whether they are equal; what cannot say, as a message with an array in it, is not."""
+    """Whether they are equal; False if the comparison fails, such as for arrays."""
     try:
         return bool(one == other)
     # A host's own type may raise anything here.

@@ -1,4 +1,4 @@
-"""Whether a turn asks for what its speaker lacks: by a small learned model, or in an exact form."""
+"""Decides whether a turn asks for something, with a small linear model or by explicit signals."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.team.observe.asking.model import AskingModel, AskingSpan
 
 _MOST_WORDS = 60
-"""What a need is cut after."""
+"""Maximum number of words in a need."""
 
 _MOST_NEEDS = 4
-"""Things that a turn asks for; what is beyond belongs to the last."""
+"""Maximum number of needs per turn; further ones are joined to the last."""
 
 FEW_NAMES = 3
-"""Names in a sentence that points back and cannot be understood by itself."""
+"""Maximum number of terms in a sentence that refers back and is not self-contained."""
 
 _POINTER = re.compile(r"\b(?:its?|this|that|these|those|them|they|their|one|either|both)\b", re.I)
 _MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
 
 class Ask(NamedTuple):
-    """One thing that a turn asks for."""
+    """One need of a turn."""
 
     text: str
-    """In the speaker's own words, with the sentence before it where it points back."""
+    """The need in the speaker's words, with the previous sentence if it refers back to it."""
     start: int
     end: int
-    """Where in the turn it is."""
+    """End of the need in the turn's text."""
     probability: float
     evidence: str
-    """What fired: the model with its probability, or the form."""
+    """The model with its probability, or the explicit signal."""
     of_user: bool = False
-    """Whether a tool that asks the user was called."""
+    """Whether it is a call of a tool that asks the user."""
 
 
 def asks(turn: Turn, model: AskingModel | None = None) -> tuple[Ask, ...]:
-    """What the turn's speaker asks for, need by need; nothing if it does not ask.
+    """The needs of a turn; empty if it does not ask.
 
-    Doubtful ones, with a probability between the model's thresholds, are among them.
+    They include doubtful ones, with a probability between the model's thresholds.
     """
     if turn.kind != "agent":
         return ()
@@ -60,21 +60,21 @@ def asks(turn: Turn, model: AskingModel | None = None) -> tuple[Ask, ...]:
 
 
 def shipped_model() -> AskingModel:
-    """The model that comes with the package, loaded when the first turn may ask."""
+    """The bundled model, loaded lazily."""
     from langgraph_scrum_master.team.observe.asking.model import shipped
 
     return shipped()
 
 
 def _needs(turn: str, spans: Sequence[AskingSpan]) -> list[Ask]:
-    """The spans, joined where one only goes on about the one before."""
+    """The spans as needs; a span that continues the previous one is joined to it."""
     needs: list[Ask] = []
     names: set[str] = set()
     for span in spans:
         own = set(terms(span.text))
         text = _bare(turn[span.start : span.end])
-        goes_on = not names or not own.isdisjoint(names) or _points_back(span.text) or len(needs) == _MOST_NEEDS
-        if needs and goes_on:
+        continues = not names or not own.isdisjoint(names) or _refers_back(span.text) or len(needs) == _MOST_NEEDS
+        if needs and continues:
             last = needs[-1]
             needs[-1] = last._replace(
                 text=_cut(f"{last.text} {text}"),
@@ -84,16 +84,16 @@ def _needs(turn: str, spans: Sequence[AskingSpan]) -> list[Ask]:
             )
             names |= own
         else:
-            before = f"{_bare(span.before)} " if span.before and _points_back(span.text) else ""
+            before = f"{_bare(span.before)} " if span.before and _refers_back(span.text) else ""
             needs.append(Ask(_cut(before + text), span.start, span.end, span.probability, _evidence(span.probability)))
             names = own
     return needs
 
 
-def _points_back(sentence: str) -> bool:
-    """Whether the sentence cannot be understood without the one before."""
-    named = len(terms(sentence))
-    return named == 0 or (named <= FEW_NAMES and bool(_POINTER.search(sentence)))
+def _refers_back(sentence: str) -> bool:
+    """Whether the sentence needs the previous one to be understood."""
+    count = len(terms(sentence))
+    return count == 0 or (count <= FEW_NAMES and bool(_POINTER.search(sentence)))
 
 
 def _evidence(probability: float) -> str:

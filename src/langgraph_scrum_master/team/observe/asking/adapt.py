@@ -1,4 +1,4 @@
-"""The shipped model, adapted to labelled turns of one's own."""
+"""Adapts the bundled model to labelled turns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from langgraph_scrum_master.team.observe.asking.train import examples_of, train
 from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 
 _PENALTY = 1.0
-"""How much it costs to move away from the shipped weights: a few hundred turns move them a little."""
+"""Ridge penalty on the distance from the bundled weights: a few hundred turns shift them a little."""
 
 HELD_OUT = 5
-"""Every so many turns, one is kept aside to compare the models."""
+"""One in this many turns is held out to compare the models."""
 
 
 class Score(NamedTuple):
-    """How well a model tells turns that ask from others."""
+    """Classification metrics of a model."""
 
     precision: float
     recall: float
@@ -32,7 +32,7 @@ class Score(NamedTuple):
 
 
 def adapted(turns: Sequence[LabelledTurn]) -> LinearWeights:
-    """The shipped weights, moved by these turns."""
+    """The bundled weights, adapted to these turns."""
     start = shipped()
     examples = [example for turn in turns for example in examples_of(turn, start.logit)]
     about = {**start.weights.about, "adapted_to": len(turns)}
@@ -40,16 +40,18 @@ def adapted(turns: Sequence[LabelledTurn]) -> LinearWeights:
 
 
 def compared(turns: Sequence[LabelledTurn]) -> tuple[Score, Score]:
-    """The shipped model, and one adapted to four fifths of the turns, on the others."""
+    """Scores on the held-out turns: of the bundled model, and of one adapted to the rest."""
     rest = [turn for i, turn in enumerate(turns) if i % HELD_OUT]
-    aside = [turn for i, turn in enumerate(turns) if not i % HELD_OUT]
-    return _scored(shipped(), aside), _scored(AskingModel(adapted(rest)), aside)
+    held_out = [turn for i, turn in enumerate(turns) if not i % HELD_OUT]
+    return _score(shipped(), held_out), _score(AskingModel(adapted(rest)), held_out)
 
 
-def _scored(model: AskingModel, turns: Sequence[LabelledTurn]) -> Score:
-    """The model on these turns, at its upper threshold."""
-    found = [model.read(turn.text).probability >= model.upper for turn in turns]
-    hits = sum(f and turn.asks for f, turn in zip(found, turns, strict=True))
-    alarms = sum(found) - hits
-    asked = sum(turn.asks for turn in turns)
-    return Score(hits / max(1, hits + alarms), hits / max(1, asked), alarms / max(1, len(turns) - asked))
+def _score(model: AskingModel, turns: Sequence[LabelledTurn]) -> Score:
+    """The scores of a model at its upper threshold."""
+    predictions = [model.read(turn.text).probability >= model.upper for turn in turns]
+    hits = sum(predicted and turn.asks for predicted, turn in zip(predictions, turns, strict=True))
+    false_alarms = sum(predictions) - hits
+    positives = sum(turn.asks for turn in turns)
+    return Score(
+        hits / max(1, hits + false_alarms), hits / max(1, positives), false_alarms / max(1, len(turns) - positives)
+    )

@@ -1,6 +1,6 @@
-"""Cues: words and phrases that tell what a sentence does, in eleven languages, by the concept that they stand for.
+"""Cues: words and phrases in eleven languages, mapped to concepts.
 
-A model that learns from "could you send me" in one language knows "¿puede enviarme" in another: both are CAN, TELL, ME.
+A model that learns from "could you send me" also knows "¿puede enviarme": both are CAN, TELL, ME.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ OFTEN_MISTYPED = (
     "provide",
     "could",
 )
-"""Words that are also known with a letter dropped, doubled or swapped: much that is typed in a hurry asks."""
+"""Words that are also recognised with a letter dropped, doubled or swapped."""
 
 _WORDS = frozenset(("wat", "hat", "wen", "hen", "were", "here", "want", "now", "doe", "des", "dos", "odes", "ned"))
-"""Words of their own among those slips."""
+"""Typos that are words of their own."""
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-# The vowel signs of Devanagari are no word characters to `re`.
+# `re` does not count Devanagari vowel signs as word characters.
 _MARKS = re.compile(r"[^\w\u0900-\u0963\u0966-\u097f'\-@\s]+")
 _SPACES = re.compile(r"\s+")
 _TO_SPACES = str.maketrans(dict.fromkeys('.,;:!…()[]{}"“”„«»/\\*#|<>=+\n\t`', " ") | {"’": "'"})
 
 
 class Cue(NamedTuple):
-    """A concept, and where in the text it is."""
+    """A concept and its position in the text."""
 
     start: int
     concept: str
@@ -50,7 +50,7 @@ class Cue(NamedTuple):
 
 def cues(text: str) -> list[Cue]:
     """The cues of a text, in order."""
-    spaced = _MARKS.sub(lambda found: f" {found.group()} ", text.lower().replace("’", "'"))
+    spaced = _MARKS.sub(lambda match: f" {match.group()} ", text.lower().replace("’", "'"))
     prepared = _SPACES.sub(" ", f" {spaced} ")
     found = [
         Cue(end - length + 1, concept)
@@ -62,23 +62,23 @@ def cues(text: str) -> list[Cue]:
 
 
 def may_ask(text: str) -> bool:
-    """Whether there is a question mark or a cue in the text: without one nothing asks."""
+    """Whether the text has a question mark or a cue; without one it cannot ask."""
     if "?" in text or "？" in text:
         return True
-    # Most turns end here: they are searched for these cues alone, and no further than the first.
+    # A fast check for most turns: it stops at the first cue.
     plain = f" {text.lower().translate(_TO_SPACES)} "
     return next(_automaton(asking=True).iter(plain), None) is not None
 
 
 @cache
 def _automaton(asking: bool) -> Any:
-    """The cues as an automaton: those of all concepts, or those that something must hold to ask."""
+    """An automaton for the cues: of all concepts, or only of those in `_ASKING`."""
     import ahocorasick
 
     automaton = ahocorasick.Automaton()
-    for pattern, named in _patterns().items():
-        if not asking or not _ASKING.isdisjoint(named):
-            automaton.add_word(pattern, (len(pattern), tuple(sorted(named))))
+    for pattern, concepts in _patterns().items():
+        if not asking or not _ASKING.isdisjoint(concepts):
+            automaton.add_word(pattern, (len(pattern), tuple(sorted(concepts))))
     automaton.make_automaton()
     return automaton
 
@@ -94,8 +94,8 @@ def _patterns() -> dict[str, set[str]]:
             concepts.setdefault(_pattern(entry), set()).add(concept)
     for word in OFTEN_MISTYPED:
         meant = frozenset(concepts.get(_pattern(word), ("WH",)))
-        for slip in _slips(word):
-            concepts.setdefault(_pattern(slip), set()).update(meant)
+        for typo in _typos(word):
+            concepts.setdefault(_pattern(typo), set()).update(meant)
     return concepts
 
 
@@ -109,7 +109,7 @@ def _pattern(entry: str) -> str:
     return f" {entry[:-1]}" if entry.endswith("-") else f" {entry} "
 
 
-def _slips(word: str) -> set[str]:
+def _typos(word: str) -> set[str]:
     swapped = {word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)}
     dropped = {word[:i] + word[i + 1 :] for i in range(1, len(word))}
     doubled = {word[:i] + word[i] + word[i:] for i in range(len(word))}

@@ -1,4 +1,4 @@
-"""Labelled turns in files: what the asking model is trained on."""
+"""Reads labelled turns, the training data of the asking model."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 from langgraph_scrum_master.errors import ConfigError
 
 _ASKING = frozenset(("info", "choice", "blocked"))
-"""The groups of a text file whose turns ask."""
+"""Kinds of groups in a text file whose turns ask."""
 
 _MARKED = re.compile("⟦(.*?)⟧", re.S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledTurn:
-    """A turn, whether it asks, and where, if that is known."""
+    """A turn, whether it asks, and where if that is known."""
 
     text: str
     asks: bool
@@ -31,11 +31,11 @@ class LabelledTurn:
 
 
 def read_labelled_turns(path: Path) -> list[LabelledTurn]:
-    """The turns of a file: JSON Lines with `content` and `label`, or text in groups.
+    """The turns in a file: JSON Lines with `content` and `label`, or text in groups.
 
-    In JSON Lines, `label` is 1 or 0 (or true or false), rows with a true `borderline` are left out, and `spans` may
-    list the places that ask as pairs of start and end. A text file has groups that begin with `%% LANGUAGE KIND`, a
-    turn a line, `\\n` for a line break, and ⟦…⟧ around what asks.
+    In JSON Lines, `label` is 1 or 0 (or true or false), rows with a true `borderline` are ignored, and `spans` may list
+    the asking parts as pairs of start and end. A text file has groups that start with `%% LANGUAGE KIND`, one turn per
+    line, `\\n` for a line break, and ⟦…⟧ around the asking parts.
     """
     try:
         content = path.read_text("utf-8")
@@ -76,7 +76,7 @@ def _rows(content: str, path: Path) -> Iterator[LabelledTurn]:
         try:
             row: Any = json.loads(line)
         except ValueError as error:
-            raise ConfigError(f"{where} is no JSON: {error}") from None
+            raise ConfigError(f"{where} is not JSON: {error}") from None
         if not isinstance(row, dict) or not isinstance(row.get("content"), str) or row.get("label") not in (0, 1):
             raise ConfigError(
                 f"{where} must be an object with `content`, a text, and `label`, 1 or 0, got {line[:200]!r}"

@@ -1,4 +1,4 @@
-"""Exact forms of asking, which need no model: tool calls that ask, fields of JSON that carry a question, marks."""
+"""Explicit signals that need no model: tool calls that ask, JSON fields with a question, and marks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FIELDS = (
     *("blocked_on", "blocked_by", "blocker", "blockers", "waiting_for", "waiting_on", "needs", "need", "unknowns"),
     *("unclear", "missing_inputs", "required_information", "information_needed", "info_needed"),
 )
-"""Fields in which an agent's JSON carries what it asks for."""
+"""JSON fields with what an agent asks for."""
 
 _WHO = r"(?:human|user|person|team|teammate|colleague|expert|customer)"
 _WHAT = r"(?:questions?|clarifications?|input|info|information|guidance|help|follow_?up_question)"
-# Tools that ask somebody, not those that look somebody up: `ask_user`, `get_user_input`, not `get_user_details`.
+# Tools that ask someone, not tools that look someone up: `ask_user`, `get_user_input`, not `get_user_details`.
 _TOOL = re.compile(
     rf"(?:ask|prompt|consult)_?(?:for_)?(?:a_|the_)?(?:{_WHO}|{_WHAT})(?:_\w+)?"
     rf"|(?:request|get|query|need)_(?:for_)?(?:a_|the_)?(?:{_WHO}_)?{_WHAT}(?:_from_\w+)?"
@@ -53,8 +53,8 @@ _ARGUMENTS = (
 )
 
 
-class Exact(NamedTuple):
-    """Something asked for in an exact form."""
+class ExplicitAsk(NamedTuple):
+    """A need with an explicit signal."""
 
     text: str
     form: str
@@ -64,64 +64,64 @@ class Exact(NamedTuple):
     end: int = 0
 
 
-def exact_asks(turn: Turn) -> tuple[Exact, ...]:
-    """What the turn asks for in exact forms."""
-    found = [each for call in turn.tool_calls for each in _called(call)] if turn.tool_calls else []
+def exact_asks(turn: Turn) -> tuple[ExplicitAsk, ...]:
+    """The needs of a turn with explicit signals."""
+    found = [each for call in turn.tool_calls for each in _tool_call(call)] if turn.tool_calls else []
     if "(" in turn.text:
         found += [
-            Exact(
+            ExplicitAsk(
                 call["asked"], call["name"], bool(_USERS.search(call["name"])), call.start("asked"), call.end("asked")
             )
             for call in _CALL.finditer(turn.text)
         ]
     if turn.text.lstrip()[:1] == "[" and (call := _WRITTEN_CALL.match(turn.text)) and _TOOL.fullmatch(call["name"]):
-        found += _transcribed(call)
+        found += _transcript_call(call)
     if _OBJECT.match(turn.text):
-        found += _written(turn.text)
-    if not found and turn.marks.get("clarification_needed") and (said := turn.text.strip()):
-        found = [Exact(said, "clarification_needed", start=0, end=len(turn.text))]
+        found += _json_fields(turn.text)
+    if not found and turn.marks.get("clarification_needed") and (text := turn.text.strip()):
+        found = [ExplicitAsk(text, "clarification_needed", start=0, end=len(turn.text))]
     return tuple(dict.fromkeys(found))
 
 
-def _called(call: ToolCall) -> list[Exact]:
+def _tool_call(call: ToolCall) -> list[ExplicitAsk]:
     return _arguments(call.name, json.loads(call.arguments)) if _TOOL.fullmatch(call.name) else []
 
 
-def _arguments(name: str, arguments: object) -> list[Exact]:
-    """What a call of a tool that asks carries: its first argument that is known to hold a question, or any."""
+def _arguments(name: str, arguments: object) -> list[ExplicitAsk]:
+    """The question of a tool call: its first argument with a known name, or else its first."""
     values = arguments if isinstance(arguments, Mapping) else {"": arguments}
     named = [values[each] for each in _ARGUMENTS if values.get(each)] or list(values.values())
-    return [Exact(asked, name, bool(_USERS.search(name))) for value in named[:1] for asked in _texts(value)]
+    return [ExplicitAsk(asked, name, bool(_USERS.search(name))) for value in named[:1] for asked in _texts(value)]
 
 
-def _transcribed(call: re.Match[str]) -> list[Exact]:
-    """A call as transcripts write it: the tool's name in brackets, then its arguments, as JSON or as text."""
+def _transcript_call(call: re.Match[str]) -> list[ExplicitAsk]:
+    """A call in a transcript: the tool's name in brackets, then its arguments as JSON or text."""
     with suppress(ValueError, RecursionError):
         return _arguments(call["name"], json.loads(call["asked"]))
     asked, start = call["asked"].split("\n\n", 1)[0].strip(), call.start("asked")
-    return [Exact(asked, call["name"], bool(_USERS.search(call["name"])), start, start + len(asked))]
+    return [ExplicitAsk(asked, call["name"], bool(_USERS.search(call["name"])), start, start + len(asked))]
 
 
-def _written(text: str) -> list[Exact]:
-    """The fields of an object that is all the agent says."""
+def _json_fields(text: str) -> list[ExplicitAsk]:
+    """The fields of a turn that is a JSON object."""
     with suppress(ValueError, RecursionError):
-        written = json.loads(text.strip().removeprefix("```json").strip("`\n "))
-        if isinstance(written, dict):
+        values = json.loads(text.strip().removeprefix("```json").strip("`\n "))
+        if isinstance(values, dict):
             return [
-                Exact(asked, name, "user" in name, *_place(text, asked))
+                ExplicitAsk(asked, name, "user" in name, *_place(text, asked))
                 for name in FIELDS
-                if name in written
-                for asked in _texts(written[name])
+                if name in values
+                for asked in _texts(values[name])
             ]
     return []
 
 
 def _texts(value: object) -> list[str]:
-    given = items_of(value) if isinstance(value, list | tuple) else [value]
-    told = (
-        text_of(each) or text_of(each.get("question")) if isinstance(each, Mapping) else text_of(each) for each in given
+    items = items_of(value) if isinstance(value, list | tuple) else [value]
+    texts = (
+        text_of(each) or text_of(each.get("question")) if isinstance(each, Mapping) else text_of(each) for each in items
     )
-    return [text.strip() for text in told if text and not _NOTHING.fullmatch(text)]
+    return [text.strip() for text in texts if text and not _NOTHING.fullmatch(text)]
 
 
 def _place(text: str, asked: str) -> tuple[int, int]:

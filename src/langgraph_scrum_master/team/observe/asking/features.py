@@ -1,4 +1,4 @@
-"""What the models look at in a unit: its n-grams, its cues, its form and its place in the turn."""
+"""Features of a unit: its n-grams, cues, form and position in the turn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from langgraph_scrum_master.team.observe.asking.phrases import phrases
 from langgraph_scrum_master.team.observe.asking.units import CODE, Unit, Units
 
 CHARACTERS = 4
-"""Characters of an n-gram inside a word."""
+"""Length of character n-grams."""
 
 CUES, FORM = 0.1, 0.3
 """The weights of cues, and of form and phrases."""
@@ -33,20 +33,20 @@ _TURN = {
 
 
 class UnitFeatures(NamedTuple):
-    """The features of a unit by name, in three families that are weighted differently."""
+    """Feature names of a unit, in three groups with different weights."""
 
     ngrams: frozenset[str]
     cues: frozenset[str]
     form: frozenset[str]
 
     def weighted(self) -> tuple[tuple[float, frozenset[str]], ...]:
-        """The families with their weights. What is given more is trusted sooner in training; n-grams share theirs."""
+        """The groups with their weights. N-grams are normalised by their number."""
         share = len(self.ngrams) ** -0.5 if self.ngrams else 0.0
         return (share, self.ngrams), (CUES, self.cues), (FORM, self.form)
 
 
 class Sentence:
-    """A unit with what is read off it once: its tokens, and its cues in order."""
+    """A unit with its tokens and its cues in order."""
 
     __slots__ = ("concepts", "cues", "is_question", "text", "tokens")
 
@@ -59,7 +59,7 @@ class Sentence:
 
 
 def tokens(text: str) -> list[str]:
-    """The words of a text in lower case, with its marks; numbers are all alike."""
+    """The lower-case words and punctuation of a text; all numbers become "0"."""
     return ["0" if word[0].isdigit() else word for word in _TOKEN.findall(text.lower().replace("’", "'"))]
 
 
@@ -84,7 +84,7 @@ def features(turn: str, found: Units, wanted: Sequence[int]) -> list[UnitFeature
 
 
 def ngrams(sentence: Sentence) -> frozenset[str]:
-    """The words, pairs and triples of words, and runs of characters."""
+    """Word unigrams, bigrams and trigrams, and character n-grams."""
     found = {f"w{token}" for token in sentence.tokens}
     framed = ["^", *sentence.tokens, "$"]
     found.update(f"b{a} {b}" for a, b in pairwise(framed))
@@ -104,7 +104,7 @@ def ngrams(sentence: Sentence) -> frozenset[str]:
 
 
 def neighbours(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
-    """The first words of the units around this one."""
+    """The first words of the neighbouring units."""
     found: set[str] = set()
     if (following := sentences.get(i + 1)) is not None:
         first = following.tokens[:2]
@@ -115,7 +115,7 @@ def neighbours(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
 
 
 def cue_features(sentence: Sentence) -> frozenset[str]:
-    """The concepts of a unit: which, in a question or not, in what order."""
+    """The concepts of a unit: which ones, whether in a question, and in what order."""
     concepts, end = sentence.concepts, "?" if sentence.is_question else "."
     first: dict[str, int] = {}
     last: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The asking model: whether a turn asks for what its speaker lacks, and which of its sentences do."""
+"""The asking model: the probability that a turn, and each of its sentences, asks for something."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from langgraph_scrum_master.team.observe.asking.units import Units, split_units
 from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-REMEMBERED = 2_048
-"""Turns whose reading is kept."""
+CACHE_SIZE = 2_048
+"""Number of cached readings."""
 
 
 class AskingSpan(NamedTuple):
@@ -28,75 +28,75 @@ class AskingSpan(NamedTuple):
     text: str
     probability: float
     before: str = ""
-    """The unit before it, which it may point back to."""
+    """The previous unit, which it may refer to."""
 
 
 class Reading(NamedTuple):
-    """What the model makes of a turn."""
+    """The model's output for a turn."""
 
     probability: float
-    """That the turn asks for something that its speaker lacks."""
+    """Probability that the turn asks for something."""
     spans: tuple[AskingSpan, ...] = ()
-    """What of it does, each more likely than the lower threshold."""
+    """The parts that ask, each above the lower threshold."""
 
 
 NO_READING = Reading(0.0)
 
-OTHERWISE = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
-"""Concepts that make a question something else: an offer, a request for approval, a bid, a quiz, a thought."""
+NOT_NEEDS = frozenset(("OFFER", "APPROVE", "PROPOSE", "EXAM", "SELF"))
+"""Concepts of questions that are not needs: offers, approvals, proposals, quizzes and thoughts."""
 
 
 class AskingModel:
-    """Reads turns with a set of weights; the same turn is read once."""
+    """Reads turns with a set of weights; readings are cached."""
 
     def __init__(self, weights: LinearWeights, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
         self.weights = weights
         self._tuning = tuning
         self._slope, self._offset = weights.about["calibration"]
         self.lower: float = weights.about["lower"] if tuning.doubtful_from is None else tuning.doubtful_from
-        """Below this a turn does not ask."""
+        """Minimum probability of a doubtful question."""
         self.upper: float = weights.about["upper"] if tuning.asks_from is None else tuning.asks_from
-        """From this on it does; between the two something must confirm it."""
-        self._read: OrderedDict[str, Reading] = OrderedDict()
+        """Minimum probability of a question. Between the two, something must confirm it."""
+        self._cache: OrderedDict[str, Reading] = OrderedDict()
 
     @classmethod
     def load(cls, path: str | Path) -> AskingModel:
-        """The model whose weights `scrum-master train` wrote."""
+        """The model with the weights in a file written by `scrum-master train`."""
         return cls(LinearWeights.load(Path(path)))
 
     def tuned(self, tuning: DetectionTuning) -> AskingModel:
-        """A model with the same weights that decides by this tuning."""
+        """A model with the same weights and this tuning."""
         return AskingModel(self.weights, tuning)
 
     def read(self, text: str) -> Reading:
-        """Whether the text asks, and where."""
-        if (known := self._read.get(text)) is not None:
-            return known
+        """The reading of a text."""
+        if (cached := self._cache.get(text)) is not None:
+            return cached
         reading = self._reading(text)
-        self._read[text] = reading
-        if len(self._read) > REMEMBERED:
-            # Another thread may have been here first.
+        self._cache[text] = reading
+        if len(self._cache) > CACHE_SIZE:
+            # Another thread may have evicted it.
             with suppress(KeyError):
-                self._read.popitem(last=False)
+                self._cache.popitem(last=False)
         return reading
 
     def logit(self, unit: UnitFeatures) -> float:
-        """The score of a unit, before it is made a probability."""
+        """The log odds of a unit, before calibration."""
         return score(self.weights, unit)
 
     def _reading(self, text: str) -> Reading:
         if not may_ask(text):
             return NO_READING
-        found = split_units(text)
-        wanted = [i for i, unit in enumerate(found.items) if may_ask(unit.text)]
-        rated = zip(wanted, map(self.logit, features(text, found, wanted)), strict=True)
-        likely = {i: self._probability(logit) for i, logit in rated}
-        if likely and asks_and_nothing_else(found, self._tuning):
+        units = split_units(text)
+        wanted = [i for i, unit in enumerate(units.items) if may_ask(unit.text)]
+        scored = zip(wanted, map(self.logit, features(text, units, wanted)), strict=True)
+        likely = {i: self._probability(logit) for i, logit in scored}
+        if likely and is_only_questions(units, self._tuning):
             likely = {i: max(p, self._tuning.bare_question) for i, p in likely.items()}
         spans = tuple(
-            AskingSpan(unit.start, unit.end, unit.text, p, found.items[i - 1].text if i else "")
+            AskingSpan(unit.start, unit.end, unit.text, p, units.items[i - 1].text if i else "")
             for i, p in likely.items()
-            if p >= self.lower and (unit := found.items[i])
+            if p >= self.lower and (unit := units.items[i])
         )
         return Reading(max(likely.values(), default=0.0), spans)
 
@@ -108,12 +108,12 @@ _OPENS = frozenset(("do", "does", "did", "is", "are", "has", "have"))
 _INVERTS = _OPENS | {"should", "can", "was", "were", "will"}
 
 
-def asks_and_nothing_else(found: Units, tuning: DetectionTuning = DEFAULT_DETECTION) -> bool:
-    """Whether the turn is a few short questions for facts: who says only that wants to know them."""
-    if len(found.items) == 1 and _is_unmarked_question(found.items[0].text, tuning.unmarked_question_words):
+def is_only_questions(units: Units, tuning: DetectionTuning = DEFAULT_DETECTION) -> bool:
+    """Whether the turn consists only of a few short factual questions."""
+    if len(units.items) == 1 and _is_unmarked_question(units.items[0].text, tuning.unmarked_question_words):
         return True
-    return len(found.items) <= tuning.bare_questions and all(
-        _is_plain_question(Sentence(unit.text), tuning.bare_question_words) for unit in found.items
+    return len(units.items) <= tuning.bare_questions and all(
+        _is_plain_question(Sentence(unit.text), tuning.bare_question_words) for unit in units.items
     )
 
 
@@ -122,12 +122,12 @@ def _is_plain_question(sentence: Sentence, most_words: int) -> bool:
         sentence.is_question
         and len(sentence.tokens) <= most_words
         and ("WH" in sentence.concepts or (sentence.tokens[0] in _OPENS and "YOU" not in sentence.concepts))
-        and OTHERWISE.isdisjoint(sentence.concepts)
+        and NOT_NEEDS.isdisjoint(sentence.concepts)
     )
 
 
 def _is_unmarked_question(text: str, most_words: int) -> bool:
-    """Whether a whole turn is a question by its word order alone, as in "which database do we use"."""
+    """Whether a turn is a question by its word order alone, as in "which database do we use"."""
     sentence = Sentence(text)
     tokens = sentence.tokens
     if not (text[-1:].isalnum() and "," not in text and 3 < len(tokens) <= most_words and "WH" in sentence.concepts):
@@ -142,12 +142,12 @@ _OWN = frozenset(("i", "we", "you", "they", "he", "she", "it", "this", "that", "
 
 
 def score(weights: LinearWeights, unit: UnitFeatures) -> float:
-    """The log odds that a unit asks, by these weights."""
+    """The log odds that a unit asks, with these weights."""
     return weights.bias + sum([weight * weights.total(names) for weight, names in unit.weighted()])
 
 
 @cache
 def shipped() -> AskingModel:
-    """The model that comes with the package."""
+    """The bundled model."""
     content = (files(__package__) / "asking.weights").read_bytes()
     return AskingModel(LinearWeights.from_bytes(content, "the package's asking.weights"))

@@ -1,4 +1,4 @@
-"""Phrases of English that ask, lack, stop, settle or decline: features of the model, no rules."""
+"""English phrases that ask, lack, stop, settle or decline: features of the model, not rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def phrases(sentence: str) -> frozenset[str]:
-    """The kinds of phrases that the sentence holds."""
+    """The kinds of phrases in the sentence."""
     if not sentence.isascii() and not _LATIN.search(sentence):
         return frozenset()
     return frozenset(name for name, pattern in _PHRASES.items() if pattern.search(sentence))

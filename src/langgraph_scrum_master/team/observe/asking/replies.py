@@ -1,4 +1,4 @@
-"""The reply model: whether a later turn settles what was asked."""
+"""The reply model: the probability that a later turn settles a question."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from langgraph_scrum_master.team.observe.asking.units import split_units
 from langgraph_scrum_master.team.observe.asking.weights import LinearWeights
 
 Speaker: TypeAlias = Literal["other", "self", "tool"]
-"""Who speaks: somebody else, the asker itself, or a tool."""
+"""Who replies: someone else, the asker itself, or a tool."""
 
-READ = 4
-"""Units of a reply that are read."""
+MOST_UNITS = 4
+"""Number of units of a reply that are read."""
 
 _KINDS = frozenset(
     [
@@ -81,7 +81,7 @@ _KINDS = frozenset(
         "कब",
     ]
 )
-"""Words that tell what kind of answer a question wants."""
+"""Words that indicate the kind of answer a question expects."""
 
 _OR = frozenset(("or", "oder", "ou", "o", "или", "या"))
 
@@ -90,8 +90,8 @@ _QUESTION = ("?", "？")
 
 
 def reply_features(question: str, reply: str, by: Speaker) -> UnitFeatures:
-    """What of a reply tells whether it answers."""
-    sentences = [Sentence(unit.text) for unit in split_units(reply).items[:READ]]
+    """Features of a reply to a question."""
+    sentences = [Sentence(unit.text) for unit in split_units(reply).items[:MOST_UNITS]]
     found: set[str] = set()
     cues: set[str] = set()
     for at, sentence in enumerate(sentences):
@@ -106,14 +106,14 @@ def reply_features(question: str, reply: str, by: Speaker) -> UnitFeatures:
 
 
 def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset[str]:
-    """How the reply stands to the question: what they share, what it adds, and whether it is of the kind asked for."""
-    asked, said = set(content_words(question)), set(content_words(reply))
-    shared = len(asked & said)
+    """Features of the pair: shared words, new words, and whether the reply has the expected kind."""
+    question_words, reply_words = set(content_words(question)), set(content_words(reply))
+    shared = len(question_words & reply_words)
     words = sum(len(sentence.tokens) for sentence in sentences)
     own = {
         f"Fshared{min(4, shared)}",
-        f"Fshare{min(3, int(5 * shared / max(1, len(asked))))}",
-        f"Fnew{min(4, len(said - asked).bit_length())}",
+        f"Fshare{min(3, int(5 * shared / max(1, len(question_words))))}",
+        f"Fnew{min(4, len(reply_words - question_words).bit_length())}",
         f"Flength{min(6, words.bit_length())}",
         f"Fsentences{min(3, len(sentences))}",
         f"Fquestion{reply.rstrip().endswith(_QUESTION)}",
@@ -122,29 +122,32 @@ def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset
         f"Fsharedname{bool(act_names(reply) & act_names(question))}",
     }
     form = f"{min(4, words.bit_length())}{bool(_DIGIT.search(reply)):d}{min(2, shared)}"
-    asked_tokens = tokens(question)
-    kinds = {token for token in asked_tokens if token in _KINDS}
+    question_tokens = tokens(question)
+    kinds = {token for token in question_tokens if token in _KINDS}
     opening = sentences[0].tokens[:2] if sentences else []
     return frozenset(
         own
         | {f"F{kind}{form}" for kind in kinds}
         | {f"Fopens {token}" for token in opening}
-        | {f"Fform{form}", f"Fopens_with_asked{bool(opening) and opening[0] in asked_tokens}"}
-        | {f"Ftakes_option{bool(_options(asked_tokens) & set(opening))}"}
+        | {f"Fform{form}", f"Fopens_with_asked{bool(opening) and opening[0] in question_tokens}"}
+        | {f"Ftakes_option{bool(_options(question_tokens) & set(opening))}"}
     )
 
 
-def _options(asked: Sequence[str]) -> set[str]:
-    """The words around each "or" of a question: an answer may take one up."""
-    places = [at for at, token in enumerate(asked) if token in _OR]
+def _options(question: Sequence[str]) -> set[str]:
+    """The words around each "or" of a question: an answer may repeat one."""
+    places = [at for at, token in enumerate(question) if token in _OR]
     return {
-        token for at in places for token in (*asked[max(0, at - 2) : at], *asked[at + 1 : at + 3]) if len(token) > 2
+        token
+        for at in places
+        for token in (*question[max(0, at - 2) : at], *question[at + 1 : at + 3])
+        if len(token) > 2
     }
 
 
 @lru_cache(maxsize=2_048)
 def settles(question: str, reply: str, by: Speaker) -> float:
-    """The probability that the reply gives what was asked for."""
+    """The probability that the reply settles the question."""
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, score(_weights(), reply_features(question, reply, by))))))
 
 

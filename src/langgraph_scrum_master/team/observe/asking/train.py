@@ -1,4 +1,4 @@
-"""Training: logistic regression over hashed features, with NumPy alone, the same bytes on every run."""
+"""Training: logistic regression over hashed features with NumPy; deterministic."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _BESIDE = 0.3
-"""The weight of an unmarked unit in a turn that asks: it may ask as well."""
+"""Weight of an unmarked unit in a turn that asks, since it may ask as well."""
 
 BITS = 18
-"""Buckets, as a power of two."""
+"""Binary logarithm of the number of buckets."""
 
 _PENALTY = 0.1
-"""The ridge penalty, against the sum of the losses."""
+"""Ridge penalty, relative to the sum of the losses."""
 
 ITERATIONS, MEMORY = 120, 8
 
 
 class Example(NamedTuple):
-    """What the model is shown."""
+    """A training example."""
 
     features: UnitFeatures
     label: bool
@@ -61,7 +61,7 @@ class Matrix(NamedTuple):
 def examples_of(turn: LabelledTurn, score: Callable[[UnitFeatures], float] | None = None) -> list[Example]:
     """The units of a labelled turn as examples.
 
-    Where a turn asks and nobody says where, the unit with the best `score` does, and nothing is said of the others.
+    If a turn asks but has no spans, the unit with the best `score` is the positive example, and the others are ignored.
     """
     found = split_units(turn.text)
     read = features(turn.text, found, range(len(found.items)))
@@ -79,7 +79,7 @@ def _within(unit: Unit, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def matrix(examples: Sequence[UnitFeatures], bits: int = BITS) -> Matrix:
-    """The features of the examples, hashed."""
+    """The hashed features of the examples."""
     import numpy as np
 
     starts: list[int] = []
@@ -90,7 +90,7 @@ def matrix(examples: Sequence[UnitFeatures], bits: int = BITS) -> Matrix:
     for row, example in enumerate(examples):
         starts.append(len(buckets))
         for weight, names in example.weighted():
-            # In order of name: the order in which a set is walked differs from run to run.
+            # Sorted, since the iteration order of sets differs between runs.
             for name in sorted(names):
                 if (place := known.get(name)) is None:
                     place = known[name] = bucket(name, bits)
@@ -103,43 +103,43 @@ def matrix(examples: Sequence[UnitFeatures], bits: int = BITS) -> Matrix:
 def train(
     examples: Sequence[Example], about: dict[str, Any], *, start: LinearWeights | None = None, penalty: float = _PENALTY
 ) -> LinearWeights:
-    """The weights that tell the examples apart; those to start from are kept where nothing speaks against them."""
+    """Fit the weights to the examples; `start` is the prior, or zero."""
     import numpy as np
 
-    given = matrix([example.features for example in examples])
+    data = matrix([example.features for example in examples])
     labels = np.array([1.0 if example.label else -1.0 for example in examples])
     counts = np.array([example.weight for example in examples])
-    prior = np.zeros(given.size + 1)
+    prior = np.zeros(data.size + 1)
     if start is not None:
         prior[:-1] = np.array(start.values, dtype="float64") * start.unit
         prior[-1] = start.bias
-    return quantised(_minimised(given, labels, counts, prior, penalty), about)
+    return quantised(_minimise(data, labels, counts, prior, penalty), about)
 
 
-def quantised(found: Array, about: dict[str, Any]) -> LinearWeights:
-    """The weights as small whole numbers."""
+def quantised(weights: Array, about: dict[str, Any]) -> LinearWeights:
+    """The weights as small integers."""
     import numpy as np
 
-    unit = float(np.abs(found[:-1]).max()) / 127 or 1.0
-    # Written with few digits: the last ones depend on the machine.
+    unit = float(np.abs(weights[:-1]).max()) / 127 or 1.0
+    # Rounded, since the last digits depend on the machine.
     unit = float(f"{unit:.4g}")
-    whole = np.clip(np.rint(found[:-1] / unit), -127, 127).astype("int8")
+    whole = np.clip(np.rint(weights[:-1] / unit), -127, 127).astype("int8")
     return LinearWeights(
-        bits=BITS, unit=unit, bias=round(float(found[-1]), 4), values=array("b", whole.tobytes()), about=about
+        bits=BITS, unit=unit, bias=round(float(weights[-1]), 4), values=array("b", whole.tobytes()), about=about
     )
 
 
-def _minimised(given: Matrix, labels: Array, counts: Array, prior: Array, penalty: float) -> Array:
+def _minimise(data: Matrix, labels: Array, counts: Array, prior: Array, penalty: float) -> Array:
     """L-BFGS with a fixed number of steps and a backtracking line search."""
     import numpy as np
 
     def loss(weights: Array) -> tuple[float, Array]:
-        margins = labels * (given.times(weights[:-1]) + weights[-1])
+        margins = labels * (data.times(weights[:-1]) + weights[-1])
         away = weights - prior
         away[-1] = 0.0
         value = float((counts * np.logaddexp(0.0, -margins)).sum() + penalty / 2 * (away * away).sum())
         slope = -labels * counts / (1.0 + np.exp(np.clip(margins, -500, 500)))
-        return value, np.append(given.transposed_times(slope), slope.sum()) + penalty * away
+        return value, np.append(data.transposed_times(slope), slope.sum()) + penalty * away
 
     weights = prior.copy()
     value, gradient = loss(weights)

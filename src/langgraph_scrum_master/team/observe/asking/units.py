@@ -1,4 +1,4 @@
-"""A turn cut into units: sentences, list items, fields of JSON. Each knows its place in the text."""
+"""Splits a turn into units: sentences, list items and JSON fields, each with its position."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _MOST = 12_000
-"""Characters of a text that are looked at, half from its start and half from its end."""
+"""Characters of a text that are read: half from its start and half from its end."""
 
 _LONGEST = 400
-"""Characters of a unit that are looked at, likewise."""
+"""Characters of a unit that are read, likewise."""
 
 CODE, _NAME, QUOTE = "\u2402", "\u2403", "\u2404"
-"""What stands for a block of code or a table, for inline code or a link, and for a quotation."""
+"""Placeholders for code blocks and tables, for inline code and links, and for quotations."""
 
 _BLOCKS = re.compile(
     r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)"
@@ -44,7 +44,7 @@ class Unit(NamedTuple):
     start: int
     end: int
     text: str
-    """Its words; code, links and quotations are one character each."""
+    """The text, with one placeholder character for each code block, link and quotation."""
 
 
 class Units(NamedTuple):
@@ -56,7 +56,7 @@ class Units(NamedTuple):
 
 
 def split_units(text: str) -> Units:
-    """The units of a text; of a very long one, those of its start and its end."""
+    """The units of a text; for a very long one, those of its start and its end."""
     if len(text) > _MOST:
         first, last = _cut(text[: _MOST // 2]), _cut(text[-_MOST // 2 :])
         offset = len(text) - _MOST // 2
@@ -67,29 +67,29 @@ def split_units(text: str) -> Units:
 
 def _cut(text: str) -> Units:
     is_object = bool(_OBJECT.match(text)) and '"' in text
-    return Units(tuple(_units(_masked(text, is_object), is_object)), is_object)
+    return Units(tuple(_units(_mask_quoted(text, is_object), is_object)), is_object)
 
 
-def _masked(text: str, is_object: bool) -> str:
-    """The text with everything that is not the speaker's own words masked, as long as before."""
+def _mask_quoted(text: str, is_object: bool) -> str:
+    """The text with code, links and quotations masked; its length does not change."""
     if "```" in text and _FENCED.match(text) and (fence := _FENCE.match(text)):
-        # All that is said is data: it is read as such.
+        # The whole turn is data, so it is read instead of masked.
         text = " " * fence.end() + text[fence.end() :].replace("```", "   ")
     if "```" in text or "|" in text or "~~~" in text or "Traceback" in text:
-        text = _BLOCKS.sub(lambda found: _mask(found, CODE), text)
+        text = _BLOCKS.sub(lambda match: _mask(match, CODE), text)
     if "`" in text or "://" in text or "www." in text:
-        text = _NAMES.sub(lambda found: _mask(found, _NAME), text)
-    return text if is_object else _QUOTES.sub(lambda found: _mask(found, QUOTE), text)
+        text = _NAMES.sub(lambda match: _mask(match, _NAME), text)
+    return text if is_object else _QUOTES.sub(lambda match: _mask(match, QUOTE), text)
 
 
-def _mask(found: re.Match[str], by: str) -> str:
-    return by + " " * (found.end() - found.start() - 1)
+def _mask(match: re.Match[str], by: str) -> str:
+    return by + " " * (match.end() - match.start() - 1)
 
 
 def _units(text: str, is_object: bool) -> Iterator[Unit]:
-    cuts = [found.span() for found in _CUT.finditer(text)]
+    cuts = [match.span() for match in _CUT.finditer(text)]
     if is_object:
-        cuts = sorted((*cuts, *(found.span() for found in _FIELDS.finditer(text))))
+        cuts = sorted((*cuts, *(match.span() for match in _FIELDS.finditer(text))))
     at = 0
     for start, end in (*cuts, (len(text), len(text))):
         if start >= at:

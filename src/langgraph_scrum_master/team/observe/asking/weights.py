@@ -14,7 +14,7 @@ from zlib import crc32
 from langgraph_scrum_master.errors import ConfigError
 
 MAGIC = b"LSMW1\n"
-"""What such a file begins with."""
+"""The first bytes of a weights file."""
 
 
 def bucket(name: str, bits: int) -> int:
@@ -24,14 +24,14 @@ def bucket(name: str, bits: int) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearWeights:
-    """A weight for each bucket, as whole numbers from -127 to 127 of a unit each."""
+    """A weight per bucket, quantised to integers from -127 to 127 that are multiplied by `unit`."""
 
     bits: int
     unit: float
     bias: float
     values: array[int]
     about: dict[str, Any]
-    """What it was trained on, and its thresholds."""
+    """Training data and thresholds."""
 
     def total(self, names: Iterable[str]) -> float:
         """The sum of the features' weights."""
@@ -39,7 +39,7 @@ class LinearWeights:
         return self.unit * sum([values[crc32(name.encode("utf-8", "surrogatepass")) & mask] for name in names])
 
     def to_bytes(self) -> bytes:
-        """The file's content: the same weights give the same bytes."""
+        """The content of a weights file; deterministic."""
         head = {"bits": self.bits, "unit": self.unit, "bias": self.bias, "about": self.about}
         written = json.dumps(head, sort_keys=True).encode()
         return MAGIC + written + b"\n" + zlib.compress(self.values.tobytes(), 9)
@@ -49,7 +49,7 @@ class LinearWeights:
         """The weights in a file's content."""
         try:
             if not content.startswith(MAGIC):
-                raise ValueError("it does not begin as one")
+                raise ValueError("it does not start with the expected header")
             head, _, packed = content[len(MAGIC) :].partition(b"\n")
             fields = json.loads(head)
             values = array("b", zlib.decompress(packed))
@@ -57,7 +57,7 @@ class LinearWeights:
                 raise ValueError(f"it holds {len(values)} weights, not {1 << fields['bits']}")
             return cls(values=values, **fields)
         except (ValueError, KeyError, TypeError, zlib.error) as error:
-            raise ConfigError(f"{origin} is no weights file of `scrum-master train`: {error}") from None
+            raise ConfigError(f"{origin} is not a weights file of `scrum-master train`: {error}") from None
 
     @classmethod
     def load(cls, path: Path) -> LinearWeights:
