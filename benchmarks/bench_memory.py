@@ -278,7 +278,7 @@ def storing(folder: Path) -> tuple[Filled, Bare]:
 
 
 def measure(folder: Path) -> None:
-    print(f"a memory of 24 records: {small(folder / 'small')} (bar: 4 files, 1 MB)")
+    print(f"a memory of 24 records: {small(folder / 'small')} (bar: 1 MB)")
     ten, bare = storing(folder)
     print(f"bytes written for a decision at 10,000 records: {bytes_per_decision(ten)} (bar: 40 KB)")
     against = (
