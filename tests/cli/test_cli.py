@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pty
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
 from langgraph_scrum_master.errors import ScrumMasterError
@@ -445,3 +448,15 @@ def test_a_search_shows_only_spaces_that_count(place: Path, monkeypatch: pytest.
 
     assert re.search(r"E\d+ \d\.\d\d", done.stdout)
     assert not re.search(r"\bE[234] ", done.stdout)
+
+
+def test_warnings_go_to_standard_error_and_json_stays_pure(tmp_path: Path) -> None:
+    folder = tmp_path / "memory"
+    asyncio.run(ChromaMemory(folder).store_embedding("queue", "Refunds go to the queue billing-v2.", {}))
+    with closing(sqlite3.connect(folder / "memory.sqlite3")) as database, database:
+        database.execute("DROP TABLE postings_data")
+
+    done = scrum_master("memory", "search", "Where do refunds go?", "--memory", str(folder), "--json")
+
+    assert [row["key"] for row in json.loads(done.stdout)] == ["queue"]
+    assert done.stderr.startswith("WARNING: memory.rebuilt "), done.stderr

@@ -17,6 +17,7 @@ from typer.main import get_group
 
 from langgraph_scrum_master.cli.examples import examples_for
 from langgraph_scrum_master.cli.fast_path import run_fast_path
+from langgraph_scrum_master.cli.logs import show_warnings
 from langgraph_scrum_master.cli.settings import defaults, settings, warn_about_unknown_variables
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
@@ -169,6 +170,7 @@ def main() -> None:
     """Run the command line. Known errors are printed as one line, with exit code 2."""
     try:
         if not run_fast_path(sys.argv[1:]):
+            show_warnings()
             app()
     except SystemExit as end:
         raise SystemExit(1 if end.code == 2 and _is_hook() else end.code) from None

@@ -1,7 +1,8 @@
-"""Logging for commands whose standard output is read by programs."""
+"""Logging of the command line: to standard error, since programs read standard output."""
 
 from __future__ import annotations
 
+import logging
 import sys
 
 
@@ -17,3 +18,11 @@ def log_to_stderr() -> None:
         ],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def show_warnings() -> None:
+    """Print the library's warnings and errors to standard error, one line each."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.getLogger("langgraph_scrum_master").addHandler(handler)
