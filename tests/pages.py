@@ -156,11 +156,7 @@ def _until_stopped(command: str, lines: int) -> str:
 ({command}) > "$HOME/printed" 2>&1 &
 set +m
 for _ in {{1..600}}; do [ "$(wc -l < "$HOME/printed")" -ge {lines} ] && break; sleep 0.1; done
-# Again, for a Ctrl-C that comes while Python runs code that cannot be interrupted is lost.
-for _ in {{1..30}}; do
-  kill -INT -- -$! 2> /dev/null || break
-  for _ in {{1..20}}; do kill -0 $! 2> /dev/null || break 2; sleep 0.1; done
-done
+kill -INT -- -$!
 wait $!
 (exit_code=$?; cat "$HOME/printed"; exit $exit_code)"""
 

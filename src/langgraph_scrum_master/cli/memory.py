@@ -229,7 +229,7 @@ def search(
 def progress_bar(what: str, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on standard error, shown only on a terminal and removed at the end."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # rich can be told by the environment to treat any stream as a terminal.
+    # Environment variables can make rich treat any stream as a terminal.
     hidden = quiet or not sys.stderr.isatty()
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=hidden) as bar:
         task = bar.add_task(what, total=None)

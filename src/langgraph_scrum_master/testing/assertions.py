@@ -38,7 +38,7 @@ def assert_gap(
 
 
 def assert_no_gap(found: object, *, agent: str | None = None, scrum_master: ScrumMaster | None = None) -> None:
-    """Assert that there is no gap, or none of this agent."""
+    """Assert that there is no gap, or no gap of this agent if one is given."""
     __tracebackhide__ = True
     gaps = [gap for gap in _gaps(found, scrum_master) if agent in (None, gap.agent)]
     if gaps:

@@ -171,12 +171,6 @@ class _Open:
             self.sure = True
             self.question = replace(self.question, evidence=f"{self.question.evidence}, {by}", confirmed=True)
 
-    def is_put_to(self, agent: str) -> bool:
-        """Whether this agent was asked: by a call or a handoff, or by name if nobody has spoken since."""
-        if agent.lower() == self.question.addressee.lower():
-            return True
-        return self.replies == 0 and bool(re.search(rf"\b{re.escape(agent)}\b", self.question.text, re.I))
-
 
 def _left(
     several: list[_Open], turn: Turn, by: Speaker, needs: tuple[Ask, ...], tuning: DetectionTuning
