@@ -180,3 +180,12 @@ def test_earlier_queries_change_no_score(monkeypatch: pytest.MonkeyPatch) -> Non
         query, others = " ".join(random.sample(words, random.randint(1, 6))), " ".join(texts).split()
         random.shuffle(others)
         assert after(()) == after(others[: len(others) // 2])
+
+
+def test_stored_vectors_are_read_exactly() -> None:
+    halves = np.arange(1 << 16, dtype="<u2").view("<f2")
+    finite = halves[np.isfinite(halves)]
+    packed = finite.tobytes()
+    candidates = Candidates([Candidate(features=features_of(["text"])[0].pack(), vector=packed, context=packed)])
+
+    assert np.array_equal(candidates.vectors[0], finite.astype("float32"))

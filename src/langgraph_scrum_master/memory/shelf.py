@@ -25,7 +25,7 @@ ENOUGH_POSTINGS = 750
 """Postings after which query terms with a lower idf are skipped."""
 
 MOST_ROWS = 6_144
-"""Cached rows, about 2 kB each."""
+"""Cached rows per shelf, about 2 kB each."""
 
 COUNT_BATCH = 4_096
 """Records per step when statistics are updated."""
@@ -62,6 +62,11 @@ class Shelf:
     def row(self) -> ShelfRow | None:
         """The row of the shelf at the last refresh; None if the shelf does not exist."""
         return self._row
+
+    @property
+    def cached_rows(self) -> int:
+        """The number of rows in memory."""
+        return len(self._rows)
 
     def refresh(self) -> Shelf:
         """Catch up with what was committed since the last refresh."""

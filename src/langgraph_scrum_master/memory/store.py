@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 MOST_SHELVES = 64
 """Cached shelves per database."""
 
+MOST_CACHED_ROWS = 65_536
+"""Cached rows of all shelves of a database, about 2 kB each. The shelf in use is never evicted."""
+
 _EVERY, _FOREVER = 1_000_000_000, 1e18
 """No limit, and a time later than any record."""
 
@@ -83,8 +86,10 @@ class RecordStore:
             if shelf is None:
                 shelf = self._shelves[tenant, name] = Shelf(database, tenant, name)
             self._shelves.move_to_end((tenant, name))
-            if len(self._shelves) > MOST_SHELVES:
-                self._shelves.popitem(last=False)
+            rows = sum(each.cached_rows for each in self._shelves.values())
+            while len(self._shelves) > MOST_SHELVES or (rows > MOST_CACHED_ROWS and len(self._shelves) > 1):
+                _, evicted = self._shelves.popitem(last=False)
+                rows -= evicted.cached_rows
         return shelf.refresh()
 
     def close(self) -> None:

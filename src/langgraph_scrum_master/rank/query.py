@@ -428,9 +428,21 @@ def packed_vector(vector: Array) -> bytes:
 
 
 def _rows(vectors: Sequence[bytes]) -> Array:
-    # A lookup table is twice as fast as converting.
-    return _HALVES.take(np.frombuffer(b"".join(vectors), dtype="<u2").reshape(len(vectors), -1))
+    """The packed vectors as single precision, a row each.
+
+    Shifts the bits of half-precision numbers into place and corrects the exponent, which is several times faster than
+    `astype`. Exact for all finite numbers.
+    """
+    bits = np.frombuffer(b"".join(vectors), dtype="<i2").astype("<i4")
+    bits <<= 13
+    bits &= _SIGN_AND_HALF
+    rows = bits.view("<f4").reshape(len(vectors), -1)
+    rows *= _EXPONENT_BIAS
+    return rows
 
 
-_HALVES = np.arange(1 << 16, dtype="<u2").view("<f2").astype("float32")
-"""All half-precision numbers, as single precision."""
+_SIGN_AND_HALF = np.int32(-0x7000_2000)
+"""The bits that the sign, exponent and fraction of a half-precision number have after the shift: 0x8fffe000."""
+
+_EXPONENT_BIAS = np.float32(2.0**112)
+"""The difference between the exponent biases of single and half precision."""
