@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from langgraph_scrum_master.text.sections import FRONT_MATTER
 
 _NUMBER = re.compile(r"(?:ADR[ -]?)?0*(\d+)", re.I)
-_SUPERSEDED_BY = re.compile(r"\bsuper[sc]eded\s+by\b\D*?0*(\d+)", re.I | re.S)
+_SUPERSEDED_BY = re.compile(r"\bsuper[sc]eded\s+by\b", re.I)
+_DIGITS = re.compile(r"0*(\d+)")
 _TITLE = re.compile(r"^#\s+(.+)$", re.M)
 _STATUS_SECTION = re.compile(r"^#{2,}\s*status\s*$\n+(.+?)(?=^#|\Z)", re.I | re.M | re.S)
 _MARKS = re.compile(r"~~.*?~~|[\[\]*_~]")
@@ -41,8 +42,10 @@ class Adr:
     @property
     def successor(self) -> str:
         """The number of the decision that supersedes this one; empty if the status names none."""
-        match = _SUPERSEDED_BY.search(self.status)
-        return match[1] if match else ""
+        # Two searches: one pattern for both would read the rest of the status after every "superseded by".
+        by = _SUPERSEDED_BY.search(self.status)
+        number = _DIGITS.search(self.status, by.end()) if by else None
+        return number[1] if number else ""
 
 
 def parse_adr(text: str, name: str) -> Adr:

@@ -35,7 +35,7 @@ def redacted_snapshot(snapshot: Snapshot, redact: Redact | None) -> Snapshot:
 _UNREDACTED = frozenset(
     {"role", "type", "name", "id", "tool_call_id", "agent", "current_agent", "active_agent", "timestamp"}
 )
-"""Fields of messages and states that are not redacted."""
+"""Fields of messages and states with names, ids and times, which are not redacted."""
 
 
 def _gap(gap: ContextGap, redact: Redact) -> ContextGap:
@@ -57,9 +57,8 @@ def _context(context: RetrievedContext, redact: Redact) -> RetrievedContext:
     )
 
 
-def _within(value: Any, redact: Redact, but: frozenset[str] = frozenset()) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: item if key in but else _within(item, redact, but) for key, item in value.items()}
-    return [_within(item, redact, but) for item in value] if isinstance(value, list) else value
+def _within(value: Any, redact: Redact, kept: frozenset[str] = frozenset()) -> Any:
+    # The patterns take long to compile, and are loaded where something is redacted.
+    from langgraph_scrum_master.text.redact import redacted_values
+
+    return redacted_values(value, redact, kept)
