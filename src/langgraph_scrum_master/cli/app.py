@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint
@@ -19,7 +20,9 @@ from langgraph_scrum_master.cli.examples import examples_for
 from langgraph_scrum_master.cli.fast_path import run_fast_path
 from langgraph_scrum_master.cli.logs import show_warnings
 from langgraph_scrum_master.cli.settings import defaults, settings, warn_about_unknown_variables
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
+from langgraph_scrum_master.text.sanitize import visible
 
 COMMANDS = {
     "run": "run",
@@ -97,7 +100,7 @@ def _loadable_plug_ins() -> tuple[str, ...]:
             _load(each)
             names.append(name)
         except ConfigError as error:
-            typer.echo(f"scrum-master: {error}", err=True)
+            echo(f"scrum-master: {error}", err=True)
     return tuple(names)
 
 
@@ -127,6 +130,26 @@ class _Group(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands: Any = Commands()
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _visible_errors():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _visible_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_errors() -> Iterator[None]:
+    """Remove control characters from the messages of typer's errors, which quote arguments and names of files."""
+    try:
+        yield
+    except Exception as error:
+        # Typer has no public base class for its errors.
+        if hasattr(error, "format_message") and isinstance(message := getattr(error, "message", None), str):
+            error.message = visible(message)  # type: ignore[attr-defined]
+        raise
 
 
 app = typer.Typer(
@@ -182,7 +205,7 @@ def main() -> None:
 
 
 def _give_up(why: str) -> NoReturn:
-    typer.echo(f"scrum-master: {why}", err=True)
+    echo(f"scrum-master: {why}", err=True)
     raise SystemExit(0 if _is_hook() else 2) from None
 
 

@@ -12,6 +12,7 @@ import typer
 
 from langgraph_scrum_master.briefing.session import BANK, Briefing, SessionBriefing
 from langgraph_scrum_master.cli.settings import variables
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError
 
 Root = Annotated[str, typer.Option(metavar="FOLDER", help="The project folder.")]
@@ -37,10 +38,10 @@ def brief(
     briefing = briefing_for(project_root, global_store, limit, relevance_weight)
     if as_json:
         # Same as `to_dict`, but faster.
-        typer.echo(json.dumps(asdict(briefing), indent=2))
+        echo(json.dumps(asdict(briefing), indent=2))
     elif briefing.text:
-        # As bytes, because the terminal's encoding may lack a character.
-        typer.echo(briefing.text.encode())
+        # Because the terminal's encoding may lack a character.
+        echo(briefing.text, utf_8=True)
     elif not briefing.warnings:
         _warn(f"no lessons: {str(Path(project_root, BANK))!r} has none, or briefings are switched off")
 
@@ -61,4 +62,4 @@ def briefing_for(root: str, store: str | None = None, limit: str | None = None, 
 
 
 def _warn(text: str) -> None:
-    typer.echo(f"scrum-master: {text}", err=True)
+    echo(f"scrum-master: {text}", err=True)

@@ -7,12 +7,13 @@ import os
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from langgraph_scrum_master.briefing.settings import strict_setting
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, DECLARED, Settings, SettingValue, scrum_master
 from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.terminal import echo
 
 config = typer.Typer(no_args_is_help=True, help="Show the settings.")
 
@@ -22,7 +23,7 @@ def show(context: typer.Context, as_json: Annotated[bool, typer.Option("--json",
     """Show the value of every setting and where it comes from. An invalid value ends with exit code 2."""
     rows = _rows(context.obj)
     if as_json:
-        typer.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
+        echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))
         return
     table = folding_table("setting", "value", "from")
     for name, value, origin in rows:

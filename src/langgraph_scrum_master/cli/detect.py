@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.settings import scrum_master
+from langgraph_scrum_master.cli.terminal import echo
 
 
 def detect(
@@ -35,7 +36,7 @@ def detect(
         state_in(state, typer.get_text_stream("stdin").read() if str(state) == "-" else None)
     )
     if as_json:
-        typer.echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))
+        echo(json.dumps([gap.to_dict() for gap in gaps], indent=2))
         return
     console = Console()
     for gap in gaps:

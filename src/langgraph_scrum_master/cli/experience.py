@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, memory_at
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.learning.records import OutcomeStatus, RootCauseCategory, Strategy
 from langgraph_scrum_master.text.domains import DOMAINS
 
@@ -59,7 +60,7 @@ def start(
         confidence_tier=tier,
     )
     asyncio.run(_searcher(folder, namespace, embedder, new=True).keep_experience(started))
-    typer.echo(json.dumps(started.to_dict(), indent=2) if as_json else started.id)
+    echo(json.dumps(started.to_dict(), indent=2) if as_json else started.id)
 
 
 @experience.command()
@@ -120,18 +121,18 @@ def list_(
     """List all experiences, newest first."""
     experiences = asyncio.run(_searcher(folder, namespace, embedder).all_experiences())
     if as_json:
-        typer.echo(json.dumps([each.to_dict() for each in experiences], indent=2))
+        echo(json.dumps([each.to_dict() for each in experiences], indent=2))
         return
     table = Table(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
     for each in experiences:
-        table.add_row(each.id, each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
+        table.add_row(Text(each.id), each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
     Console().print(table if experiences else "No experiences yet.")
 
 
 def _change(searcher: Searcher, identity: str, change: Callable[[Experience], Experience], as_json: bool) -> None:
     changed = asyncio.run(searcher.change_experience(identity, change))
     if as_json:
-        typer.echo(json.dumps(changed.to_dict(), indent=2))
+        echo(json.dumps(changed.to_dict(), indent=2))
 
 
 def _searcher(folder: Folder, namespace: str, embedder: str, new: bool = False) -> Searcher:

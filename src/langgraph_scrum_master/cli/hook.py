@@ -23,6 +23,7 @@ from langgraph_scrum_master._internal.shapes import text_of
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def _respond(
         # The thread may hang where the interpreter cannot shut down normally.
         os._exit(0)
     for line in responses:
-        typer.echo(line)
+        echo(line)
 
 
 def _log(event: str, **facts: Any) -> None:

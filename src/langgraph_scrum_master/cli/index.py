@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, memory_at, progress_bar
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.learning.records import MemoryCategory, Strategy
 from langgraph_scrum_master.text.domains import DOMAINS
 
@@ -96,10 +97,10 @@ def _run(
 
         report = asyncio.run(run())
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
+        echo(json.dumps(report.to_dict(), indent=2))
     else:
         for line in _summary(report, unit, source):
-            typer.echo(line)
+            echo(line)
 
 
 def _summary(report: IndexReport, unit: str, source: str) -> Iterator[str]:
@@ -129,7 +130,7 @@ def remember(
 
     memory = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(memory_at(folder, namespace, embedder, new=True).store_many([memory]))
-    typer.echo(json.dumps({"key": memory.key}) if as_json else memory.key)
+    echo(json.dumps({"key": memory.key}) if as_json else memory.key)
 
 
 def assemble(
@@ -174,4 +175,4 @@ def _assembler(folder: str, namespace: str, embedder: str) -> ContextAssembler:
 
 
 def _show(context: FormattedContext, as_json: bool) -> None:
-    typer.echo(json.dumps(context.to_dict(), indent=2) if as_json else context.markdown or "Nothing found.")
+    echo(json.dumps(context.to_dict(), indent=2) if as_json else context.markdown or "Nothing found.")

@@ -28,6 +28,7 @@ from langgraph_scrum_master.cli.replay import (
     print_problems,
     warn_about_unread_memory,
 )
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.cli.writing import writing
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 
@@ -106,7 +107,7 @@ def _write(shown: Replay, source: str, title: str, output: Path, show: bool, as_
     with writing(output):
         output.write_text(_page(_data(shown, title)), encoding="utf-8")
     summary = {"page": str(output), "steps": len(shown.steps), "outcomes": shown.outcomes}
-    typer.echo(json.dumps(summary) if as_json else str(output))
+    echo(json.dumps(summary) if as_json else str(output))
     if show:
         webbrowser.open(output.resolve().as_uri())
 
@@ -119,14 +120,14 @@ def _serve(load: Callable[[], dict[str, Any]], port: int, show: bool, as_json: b
             f"cannot serve on port {port}: {error.strerror}; use --port 0 for a free port"
         ) from error
     address = f"http://127.0.0.1:{server.server_port}/"
-    typer.echo(json.dumps({"address": address}) if as_json else f"{address} (stop with Ctrl-C)")
+    echo(json.dumps({"address": address}) if as_json else f"{address} (stop with Ctrl-C)")
     if show:
         webbrowser.open(address)
     with server:
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            typer.echo("Stopped.", err=as_json)
+            echo("Stopped.", err=as_json)
 
 
 def cached_until_changed(

@@ -19,6 +19,7 @@ from langgraph_scrum_master.cli.memory import (
     non_empty,
     progress_bar,
 )
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError, NotFoundError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def add(
 
     with progress_bar("Storing", quiet=as_json) as progress:
         asyncio.run(work())
-    typer.echo(json.dumps({"documents": ids}, indent=2) if as_json else "\n".join(ids))
+    echo(json.dumps({"documents": ids}, indent=2) if as_json else "\n".join(ids))
 
 
 @knowledge.command()
@@ -67,7 +68,7 @@ def remove(
     if not asyncio.run(_base(folder, namespace, embedder).remove_document(identity)):
         raise NotFoundError(f"there is no document {identity!r}: pass an id that `scrum-master knowledge add` printed")
     if as_json:
-        typer.echo(json.dumps({"removed": identity}))
+        echo(json.dumps({"removed": identity}))
 
 
 @knowledge.command()
@@ -82,9 +83,9 @@ def search(
     """Show the chunks that a prompt would get."""
     chunks = asyncio.run(_base(folder, namespace, embedder).retrieve(non_empty(query), limit=k))
     if as_json:
-        typer.echo(json.dumps([chunk.to_dict() for chunk in chunks], indent=2))
+        echo(json.dumps([chunk.to_dict() for chunk in chunks], indent=2))
     else:
-        typer.echo("\n\n".join(chunk.formatted for chunk in chunks) or "No matches.")
+        echo("\n\n".join(chunk.formatted for chunk in chunks) or "No matches.")
 
 
 def _base(folder: str, namespace: str, embedder: str, new: bool = False) -> KnowledgeBase:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.terminal import echo, echo_json
 from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.model import instant
@@ -65,7 +66,7 @@ def check(
     """
     report = asyncio.run(memory_at(folder, namespace, embedder).check(rebuild=rebuild))
     if as_json:
-        typer.echo(json.dumps({**report.to_dict(), "records": report.records, "sound": report.sound}, indent=2))
+        echo(json.dumps({**report.to_dict(), "records": report.records, "sound": report.sound}, indent=2))
     else:
         for line in _findings(report):
             Console(markup=False, highlight=False).print(line)
@@ -83,12 +84,12 @@ def stats(
     """Show the number of records in the memory and each of its shelves."""
     shelves = asyncio.run(memory_at(folder, namespace, "static").statistics(every_tenant=all_namespaces))
     if as_json:
-        typer.echo(json.dumps([each.to_dict() for each in shelves], indent=2))
+        echo(json.dumps([each.to_dict() for each in shelves], indent=2))
         return
     table = folding_table("namespace", "shelf", "records", "by kind", "embedder")
     for each in shelves:
         kinds = ", ".join(f"{count} {kind}" for kind, count in each.by_kind.items())
-        table.add_row(Text(each.namespace), Text(each.shelf), f"{each.records:,}", kinds, each.embedder)
+        table.add_row(Text(each.namespace), Text(each.shelf), f"{each.records:,}", Text(kinds), Text(each.embedder))
     Console().print(table if shelves else "The memory is empty.")
 
 
@@ -104,7 +105,7 @@ def backup(
     """
     asyncio.run(memory_at(folder, "default", "static").backup(file))
     if as_json:
-        typer.echo(json.dumps({"memory": folder, "backup": str(file), "bytes": file.stat().st_size}))
+        echo(json.dumps({"memory": folder, "backup": str(file), "bytes": file.stat().st_size}))
     else:
         Console(markup=False, highlight=False).print(f"Wrote {file}.")
 
@@ -120,7 +121,7 @@ def export(
     lines = (json.dumps(row, ensure_ascii=False, sort_keys=True) for row in rows)
     if file is None:
         for line in lines:
-            typer.echo(line)
+            echo_json(line)
         return
     from langgraph_scrum_master._internal.files import write_atomically
 
@@ -143,7 +144,7 @@ def import_(
         store = memory_at(folder, namespace, embedder, new=True)
         asyncio.run(store.import_records(rows, lambda done: progress(done, len(rows))))
     if as_json:
-        typer.echo(json.dumps({"stored": len(rows), "memory": folder}))
+        echo(json.dumps({"stored": len(rows), "memory": folder}))
     else:
         Console(markup=False, highlight=False).print(f"Stored {len(rows)} records in {folder}.")
 
@@ -170,7 +171,7 @@ def forget(
     store = memory_at(folder, namespace, embedder)
     deleted = asyncio.run(store.forget_where(keys or (), before=until, session=session))
     if as_json:
-        typer.echo(json.dumps({"forgotten": deleted, "memory": folder}))
+        echo(json.dumps({"forgotten": deleted, "memory": folder}))
     else:
         Console(markup=False, highlight=False).print(f"Deleted {deleted} records.")
 
@@ -194,9 +195,9 @@ def load(
         store = memory_at(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
     if as_json:
-        typer.echo(json.dumps({"kept": len(rows), "memory": folder}))
+        echo(json.dumps({"kept": len(rows), "memory": folder}))
     else:
-        Console().print(f"Stored {len(rows)} texts in {folder}.")
+        Console(markup=False, highlight=False).print(f"Stored {len(rows)} texts in {folder}.")
 
 
 @memory.command()
@@ -214,7 +215,7 @@ def search(
     unweighted = {space.code for space in SPACES if not space.weight}
     results = asyncio.run(memory_at(folder, namespace, embedder).search_similar(non_empty(query), k=k))
     if as_json:
-        typer.echo(json.dumps([result.to_dict() for result in results], indent=2))
+        echo(json.dumps([result.to_dict() for result in results], indent=2))
         return
     table = folding_table("score", "key", "text", "strongest spaces")
     for result in results:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import AsJson
 from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError, how_to_get
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def list_(
     with open_records(file, namespace) as store:
         sessions = {name: store.turns(name) for name in store.sessions() if session in (None, name)}
         if as_json:
-            typer.echo(json.dumps(sessions, indent=2))
+            echo(json.dumps(sessions, indent=2))
             return
         table = folding_table("session", "turn", "at", "tokens", "of", "strategy", "compressed")
         for name, turns in sessions.items():
             for turn in turns:
-                table.add_row(Text(name), Text(turn), *_row(store, name, turn))
+                table.add_row(Text(name), Text(turn), *map(Text, _row(store, name, turn)))
         Console().print(table if sessions else "No records.")
 
 
@@ -62,10 +63,10 @@ def show(
             what = f"turn {turn!r} of session {session!r}" if turns else f"session {session!r}"
             raise NotFoundError(f"there is no record of {what}: `scrum-master records list` lists all")
         if as_json:
-            typer.echo(json.dumps(store.read(session, chosen), indent=2))
+            echo(json.dumps(store.read(session, chosen), indent=2))
             return
         for path, value in store.paths(session, chosen).items():
-            typer.echo(f"{path}  {json.dumps(value, ensure_ascii=False)}")
+            echo(f"{path}  {json.dumps(value, ensure_ascii=False)}")
 
 
 @contextmanager

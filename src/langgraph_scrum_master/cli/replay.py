@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import structlog
 import typer
-from rich.console import Console
 
+from langgraph_scrum_master.cli.console import Console
+from langgraph_scrum_master.cli.logs import visible_values
 from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace, progress_bar
 from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
 from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memory.folder import is_memory
 from langgraph_scrum_master.team.record.files import read_json
@@ -112,7 +114,7 @@ def list_threads(source: str, as_json: bool) -> NoReturn:
 
     listed = threads(source)
     if as_json:
-        typer.echo(json.dumps([thread._asdict() for thread in listed], indent=2))
+        echo(json.dumps([thread._asdict() for thread in listed], indent=2))
         raise typer.Exit(2)
     table = folding_table("thread", "checkpoints", "newest", "subgraphs")
     for thread in listed:
@@ -138,7 +140,7 @@ def warn_about_unread_memory(shown: Replay, given: Settings) -> None:
     if (exists or recorded) and any(step.result is not None for step in shown.steps):
         folder = str(location) if exists else "FOLDER"
         why = "the recorded run used one" if recorded else "there is one"
-        typer.echo(f"scrum-master: no memory was searched, although {why}: add --memory {folder}", err=True)
+        echo(f"scrum-master: no memory was searched, although {why}: add --memory {folder}", err=True)
 
 
 def load_settings(file: Path | None) -> Mapping[str, Any] | None:
@@ -149,14 +151,17 @@ def load_settings(file: Path | None) -> Mapping[str, Any] | None:
 def print_problems(shown: Replay) -> None:
     """Print to standard error what could not be read, and what was skipped."""
     for text in (*(problem.error for problem in shown.problems), *shown.notes):
-        typer.echo(f"scrum-master: {text}", err=True)
+        echo(f"scrum-master: {text}", err=True)
 
 
 @contextmanager
 def logging_to_stderr() -> Iterator[None]:
     """Log to standard error, so that log lines do not mix with the output."""
     before = structlog.get_config()
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    *processors, renderer = before["processors"]
+    structlog.configure(
+        processors=[*processors, visible_values, renderer], logger_factory=structlog.PrintLoggerFactory(sys.stderr)
+    )
     try:
         yield
     finally:
@@ -210,11 +215,11 @@ def _show(shown: Replay, differences: Difference | None, form: Format, title: st
         data = {"schema": _SCHEMA, **shown.to_dict()} | (
             {} if differences is None else {"difference": differences.to_dict()}
         )
-        typer.echo(json.dumps(data, indent=2))
+        echo(json.dumps(data, indent=2))
     elif form == "html":
         from langgraph_scrum_master.cli.page import page, page_data
 
-        typer.echo(page(page_data(shown, title, differences)))
+        echo(page(page_data(shown, title, differences)))
     else:
         from langgraph_scrum_master.cli.replay_output import print_replay
 

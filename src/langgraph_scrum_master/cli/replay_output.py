@@ -10,12 +10,12 @@ from itertools import groupby
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from langgraph_scrum_master._internal.shapes import well_formed
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.show import contexts_table, gap_panel, text_panel
 from langgraph_scrum_master.replay import Difference, Replay, ReplayStep
 
@@ -75,7 +75,7 @@ def _add_steps(table: Table, steps: Iterable[ReplayStep]) -> None:
     for quiet, group in groupby(steps, key=lambda step: step.outcome == "silent"):
         some = list(group)
         if quiet and len(some) > 3:
-            table.add_row(_place(some[0]), some[0].speaker, _line(some[0].said), "silent", "", style="dim")
+            table.add_row(_place(some[0]), Text(some[0].speaker), Text(_line(some[0].said)), "silent", "", style="dim")
             table.add_row("…", "", f"{len(some) - 2} more steps without a gap", "", "", style="dim")
             some = some[-1:]
         for step in some:
@@ -94,8 +94,8 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-def _place(step: ReplayStep) -> str:
-    return f"{step.step}" if step.thread or step.step else step.where
+def _place(step: ReplayStep) -> Text:
+    return Text(f"{step.step}" if step.thread or step.step else step.where)
 
 
 def _cells(step: ReplayStep) -> tuple[Text, Text]:

@@ -6,11 +6,12 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import AsJson
 from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.terminal import echo
 
 Source = Annotated[
     str,
@@ -40,7 +41,7 @@ def report(
             "total": outcomes.total.to_dict(),
             "threads": outcomes.threads,
         }
-        typer.echo(json.dumps(shown, indent=2))
+        echo(json.dumps(shown, indent=2))
         return
     console = Console()
     if not outcomes.rows:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from langgraph_scrum_master.cli.console import Console
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.cli.writing import writing
 
 WIDTH = 118
@@ -40,6 +41,6 @@ def run(
         with writing(svg):
             svg.write_text(show.svg(console), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps({"task": team.TASK, "without": alone.to_dict(), "with": helped.to_dict()}, indent=2))
+        echo(json.dumps({"task": team.TASK, "without": alone.to_dict(), "with": helped.to_dict()}, indent=2))
     if alone.passed or not helped.passed:
         raise typer.Exit(1)

@@ -7,9 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import typer
-
 from langgraph_scrum_master.cli.brief import briefing_for
+from langgraph_scrum_master.cli.terminal import echo
 
 EVENT = "SessionStart"
 
@@ -31,7 +30,7 @@ def session_start() -> None:
         context = session_start_context(payload)
     # No error may keep the session from starting.
     except Exception as error:
-        typer.echo(f"scrum-master: no briefing: {type(error).__name__}: {error}", err=True)
+        echo(f"scrum-master: no briefing: {type(error).__name__}: {error}", err=True)
         return
     if context:
-        typer.echo(json.dumps({"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": context}}))
+        echo(json.dumps({"hookSpecificOutput": {"hookEventName": EVENT, "additionalContext": context}}))

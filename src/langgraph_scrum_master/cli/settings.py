@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import typer
 from typer.core import TyperGroup
 
 from langgraph_scrum_master._internal.settings import ENV_PREFIX, Setting, settings_of
 from langgraph_scrum_master.briefing.settings import BriefingConfig
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.config import InjectionConfig, PartsConfig
 from langgraph_scrum_master.errors import ConfigError
 
@@ -76,7 +76,7 @@ def warn_about_unknown_variables(environ: Mapping[str, str] = os.environ) -> Non
     for name in sorted(name for name in environ if name.startswith(ENV_PREFIX) and environ[name] and name not in known):
         near = _nearest_name(name.removeprefix(ENV_PREFIX), [each.removeprefix(ENV_PREFIX) for each in known])
         hint = f"did you mean {ENV_PREFIX}{near}?" if near else "`scrum-master config show` lists all settings"
-        typer.echo(f"scrum-master: {name} is not a setting and is ignored: {hint}", err=True)
+        echo(f"scrum-master: {name} is not a setting and is ignored: {hint}", err=True)
 
 
 def _nearest_name(name: str, known: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Group
 from rich.markup import escape
 from rich.panel import Panel
 from rich.syntax import Syntax
@@ -15,6 +15,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from langgraph_scrum_master._internal.shapes import well_formed
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.demo import Playback
 from langgraph_scrum_master.model import ContextGap, InjectionResult
 
@@ -94,10 +95,17 @@ def contexts_table(result: InjectionResult) -> Table:
     table.add_column("why", ratio=1)
     for context in result.contexts_retrieved:
         why = "trimmed to the budget" if context.truncated else "relevant, new, fits"
-        table.add_row("[green]kept[/]", f"{context.relevance_score:.2f}", context.source, escape(context.title), why)
+        table.add_row(
+            "[green]kept[/]", f"{context.relevance_score:.2f}", escape(context.source), escape(context.title), why
+        )
     for drop in result.dropped[:MOST_DROPPED]:
         table.add_row(
-            "dropped", f"{drop.relevance_score:.2f}", drop.source, escape(drop.title), _WHY[drop.why], style="dim"
+            "dropped",
+            f"{drop.relevance_score:.2f}",
+            escape(drop.source),
+            escape(drop.title),
+            _WHY[drop.why],
+            style="dim",
         )
     if (rest := len(result.dropped) - MOST_DROPPED) > 0:
         table.add_row("", "", "", f"and {rest} more", "", style="dim")

@@ -17,6 +17,7 @@ from langgraph_scrum_master.cli.replay import (
     list_threads,
     logging_to_stderr,
 )
+from langgraph_scrum_master.cli.terminal import echo, echo_json
 from langgraph_scrum_master.cli.writing import writing
 
 
@@ -51,17 +52,17 @@ def snapshot(
             notes.append(run.note)
             placed += run.snapshots
     for problem in filter(None, (*(each.problem for each in placed), *notes)):
-        typer.echo(f"scrum-master: {problem}", err=True)
+        echo(f"scrum-master: {problem}", err=True)
     snapshots = [each.snapshot for each in placed if each.snapshot is not None]
     if not snapshots:
         raise empty_source_error("save", source, explained=any(each.problem for each in placed))
     chosen = snapshots[-1:] if last else snapshots
     if out is None:
-        typer.echo("".join(map(dumped, chosen)), nl=False)
+        echo_json("".join(map(dumped, chosen)).rstrip("\n"))
         return
     with writing(out):
         write_snapshots(out, chosen)
     if as_json:
-        typer.echo(json.dumps({"saved": len(chosen), "file": str(out)}))
+        echo(json.dumps({"saved": len(chosen), "file": str(out)}))
     else:
-        typer.echo(f"Saved {len(chosen)} {'snapshot' if len(chosen) == 1 else 'snapshots'} in {out}.")
+        echo(f"Saved {len(chosen)} {'snapshot' if len(chosen) == 1 else 'snapshots'} in {out}.")

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from langgraph_scrum_master.cli.console import Console
+from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError
 
 _MIN_TURNS = 20
@@ -49,9 +50,9 @@ def train(
         raise ConfigError(f"cannot write the weights to {str(output)!r}: {error.strerror or error}") from None
     if as_json:
         metrics = {"package": before._asdict(), "adapted": after._asdict()}
-        typer.echo(json.dumps({"turns": len(labelled), "asking": asking, **metrics, "written": str(output)}, indent=2))
+        echo(json.dumps({"turns": len(labelled), "asking": asking, **metrics, "written": str(output)}, indent=2))
         return
-    console = Console()
+    console = Console(markup=False)
     console.print(f"{len(labelled)} turns, {asking} of them asking. On every fifth turn, held out:")
     console.print(f"  the package's model  {before}")
     console.print(f"  adapted model        {after}")

@@ -6,9 +6,8 @@ import json
 import platform
 from importlib.metadata import version as installed_version
 
-import typer
-
 from langgraph_scrum_master.cli.memory import AsJson
+from langgraph_scrum_master.cli.terminal import echo
 
 
 def version(as_json: AsJson = False) -> None:
@@ -16,6 +15,6 @@ def version(as_json: AsJson = False) -> None:
     own = installed_version("langgraph-scrum-master")
     if as_json:
         others = {"langgraph": installed_version("langgraph"), "python": platform.python_version()}
-        typer.echo(json.dumps({"langgraph-scrum-master": own, **others}))
+        echo(json.dumps({"langgraph-scrum-master": own, **others}))
     else:
-        typer.echo(own)
+        echo(own)

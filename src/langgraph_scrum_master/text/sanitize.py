@@ -1,7 +1,8 @@
-"""Escapes retrieved text, so that it cannot imitate the frame around it."""
+"""Escapes texts of others, so that they cannot imitate the frame around them, hide anything, or steer a terminal."""
 
 from __future__ import annotations
 
+import json
 import re
 from html import escape
 from unicodedata import normalize
@@ -10,7 +11,7 @@ FRAME_TAGS = ("injected_context", "context_item")
 """The tags of the frame around injected context."""
 
 _INVISIBLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _OPENING = re.compile("[<＜﹤‹〈⟨˂ᐸ]")
@@ -21,12 +22,22 @@ _LOOK_ALIKES = str.maketrans("асеіїјортхмпѕԁνοτειχ", "aceiij
 _NAMES = tuple(tag.replace("_", "") for tag in FRAME_TAGS)
 
 
+def visible(text: str) -> str:
+    """The text without control and other invisible characters, except tabs and line ends, which become `\\n`."""
+    return _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def escaped_json(text: str) -> str:
+    """The JSON with its invisible characters as `\\u` escapes."""
+    return _INVISIBLE.sub(lambda m: json.dumps(m[0])[1:-1], text)
+
+
 def as_data(text: str) -> str:
     """The text without invisible characters, and with the frame's tags and role tokens escaped."""
     if _harmless(text):
         return text
-    visible = _INVISIBLE.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
-    framed = _OPENING.sub(lambda m: "&lt;" if _names_our_frame(visible[m.end() : m.end() + _REACH]) else m[0], visible)
+    shown = visible(text)
+    framed = _OPENING.sub(lambda m: "&lt;" if _names_our_frame(shown[m.end() : m.end() + _REACH]) else m[0], shown)
     return _ROLE_TOKEN.sub(lambda m: {"<": "&lt;", "[": "&#91;"}[m[0]], framed)
 
 
