@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import content_text, dict_of, items_of, read, text_of
 from langgraph_scrum_master.model import ToolCall, Turn, TurnKind, digest, instant
@@ -43,9 +43,9 @@ _FIELDS = (
 _LATEST = 1e11
 """Larger numbers are not timestamps in seconds."""
 
-_AGENT_NAME = re.compile(r"[a-z][a-z0-9_\-]*")
+_AGENT_NAME = lazy_pattern(r"[a-z][a-z0-9_\-]*")
 _UUID_LENGTH = 36
-_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_UUID7 = lazy_pattern(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
 def read_turns(messages: object) -> tuple[Turn, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import ContextGap, InjectionRecord, InjectionResult, Turn, digest
 from langgraph_scrum_master.text.terms import terms
 
@@ -18,10 +18,10 @@ MIN_REPEATED = 2
 _PATIENCE = 2
 """Turns after which an agent that repeated no new word has ignored the text."""
 
-_DISTINCTIVE = re.compile(r"\d.*\d|\d\D|\D\d|_|\w\.\w")
+_DISTINCTIVE = lazy_pattern(r"\d.*\d|\d\D|\D\d|_|\w\.\w")
 """A number of several digits, a path or an identifier: unlikely to be repeated by chance."""
 
-_NAME = re.compile(r"(?<=[\w,;:(\"'`] )[A-Z][\w-]+|\b\w+[a-z][A-Z]\w*")
+_NAME = lazy_pattern(r"(?<=[\w,;:(\"'`] )[A-Z][\w-]+|\b\w+[a-z][A-Z]\w*")
 """A capitalised word inside a sentence, or a camel-case word."""
 
 

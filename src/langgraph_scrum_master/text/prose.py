@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
+
 _NOT_PROSE = (
-    re.compile(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.S),
-    re.compile(r"`[^`\n]*`"),
-    re.compile(r"https?://\S+|www\.\S+"),
-    re.compile(r"^[ \t]*>.*$", re.M),
-    re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.M),
-    re.compile(r"^Traceback \(most recent call last\):.*?(?=\n\n|\Z)", re.S | re.M),
-    re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
-    re.compile(r"(?<![\w'])'[^'\n]{3,200}'(?![\w'])"),
+    lazy_pattern(r"(?P<fence>```|~~~).*?(?:(?P=fence)|\Z)", re.S),
+    lazy_pattern(r"`[^`\n]*`"),
+    lazy_pattern(r"https?://\S+|www\.\S+"),
+    lazy_pattern(r"^[ \t]*>.*$", re.M),
+    lazy_pattern(r"^[ \t]*\|.*\|[ \t]*$", re.M),
+    lazy_pattern(r"^Traceback \(most recent call last\):.*?(?=\n\n|\Z)", re.S | re.M),
+    lazy_pattern(r"[\"“„«][^\"”“»\n]{0,400}[\"”»]"),
+    lazy_pattern(r"(?<![\w'])'[^'\n]{3,200}'(?![\w'])"),
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9]|@\w)|\n+|(?<=[。？！])")
-_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
+_SENTENCE = lazy_pattern(r"(?<=[.!?])\s+(?=[\"'(\[*_]?[A-Z0-9]|@\w)|\n+|(?<=[。？！])")
+_MARKUP = lazy_pattern(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
 _MAX_CHARACTERS = 12_000
 """The maximum number of characters of a message, half from its start and half from its end."""

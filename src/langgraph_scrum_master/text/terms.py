@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache, lru_cache
 from typing import Any
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.shapes import well_formed
 
-_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_WORD = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:[.\-][A-Za-z0-9_]+)*|\d+(?:\.\d+)*|[^\W\d_]+")
+_PARTS = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_UNSPACED = lazy_pattern(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 """Scripts that are indexed by character pairs: Chinese, Japanese and Korean."""
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_PLAIN = re.compile(r"[^\W_]+")
+_NUMBER = lazy_pattern(r"\d+(?:[.,]\d+)*")
+_PLAIN = lazy_pattern(r"[^\W_]+")
 
 STOP_WORDS = frozenset(
     """

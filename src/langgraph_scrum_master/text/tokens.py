@@ -7,11 +7,12 @@ punctuation, whitespace. Each piece costs about the average of such pieces in o2
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from math import ceil
 
-_PIECES = re.compile(
+from langgraph_scrum_master._internal.patterns import lazy_pattern
+
+_PIECES = lazy_pattern(
     r"[\t -/:-@\[-`{-~]?(?:[A-Z]*[a-z]+|[A-Z]+)"  # a word
     r"|[\t -/:-@\[-`{-~]?[^\W\d_a-zA-Z]+"  # a word in another script
     r"|\d{1,3}"

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import ToolCall, Turn
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
@@ -24,24 +25,24 @@ SHORTEST_CODE = 20
 STEM = 5
 """Words are compared by their first letters: renamed, renaming."""
 
-_WORD = re.compile(r"[\w\u0900-\u0963\u0971-\u097f]+")
-_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
-_FENCE = re.compile(r"```\w*\n?(.*?)(?:```|\Z)", re.S)
-_COUNTER = re.compile(
+_WORD = lazy_pattern(r"[\w\u0900-\u0963\u0971-\u097f]+")
+_UNSPACED = lazy_pattern(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+_FENCE = lazy_pattern(r"```\w*\n?(.*?)(?:```|\Z)", re.S)
+_COUNTER = lazy_pattern(
     r"\b(?:attempt|try|retry|step|round|thought|action|observation|trial|turn|iteration)"
     r"(?: (?:no|nr|number))?\W{0,3}\d+",
     re.I,
 )
 _COUNTER_HINTS = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"\w*[\d_]\w*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*|\w+(?:[./]\w+)+"
     r"|\[[^\]\n]{1,80}\]|\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`"
 )
 _LINE = 4
-_EDIT = re.compile(
+_EDIT = lazy_pattern(
     r"\w*(?:edit|write|patch|replace|apply|insert|append|create|update|save|delete|remove|rename|move)", re.I
 )
-_FAILURE = re.compile(
+_FAILURE = lazy_pattern(
     r"\b(?:\w*errors?|fail(?:ed|ure|s)?|denied|refused|forbidden|not found|no (?:such|results?|match\w*|hits|data)"
     r"|nothing|invalid|timed? ?out|cannot|unable|\w*exception|traceback|unauthorized|unavailable|rejected"
     r"|0 (?:hits|results|matches)"

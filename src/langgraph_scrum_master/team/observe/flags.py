@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.shapes import absent, dict_of, fields_text, items_of, read, text_of, truthy
 from langgraph_scrum_master.model import Flag, Turn
 from langgraph_scrum_master.protocols import State
@@ -111,9 +112,9 @@ def _json_flags(turn: Turn) -> Iterator[Flag]:
             yield _flag(turn.agent, needs, turn.id)
 
 
-_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
+_OBJECT = lazy_pattern(r"\s*(?:```(?:json)?\s*)?\{")
 _NAMING = ("question", "text", "name", "description", "key")
-_NOTHING = re.compile(
+_NOTHING = lazy_pattern(
     r"\W*|\W*(?:none|null|nil|n/?a|no|nothing|not applicable|false|no (?:open |missing |further )?\w+)"
     r"(?: (?:at (?:the|this) moment|is missing|missing|needed|required))?\W*",
     re.I,

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import Addressee, Question, Turn
 from langgraph_scrum_master.team.observe.asking import Ask, asks, shipped_model
 from langgraph_scrum_master.team.observe.asking.cues import cues
@@ -27,24 +28,24 @@ _MOST = 6
 _LONGEST = 4_000
 """Characters of a reply that are read."""
 
-_ITEM = re.compile(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
-_ADDRESS = re.compile(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
-_ASK_ELSEWHERE = re.compile(
+_ITEM = lazy_pattern(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
+_ADDRESS = lazy_pattern(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
+_ASK_ELSEWHERE = lazy_pattern(
     r"\b(?:ask (?!for\b)\w+|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|get back to you"
     r"|not my (?:area|part|topic)|before my time|joined (?:later|after)|good question|no one"
     r"|nobody)\b",
     re.I,
 )
-_YES_OR_NO = re.compile(
+_YES_OR_NO = lazy_pattern(
     r"\b(?:yes|no|yep|nope|yeah|both|neither|ja|nein|oui|non|sí|si|sim|não|да|нет|हाँ|नहीं)\b|是|不|はい|いいえ|네|아니",
     re.I,
 )
-_DECIDES = re.compile(
+_DECIDES = lazy_pattern(
     r"\b(?:we (?:use|keep|go|have|decided|will|do)|we'll|go with|it(?:'s| is)|they are|as (?:agreed|decided)"
     r"|according to|use the|see (?:the|ADR)|ADR-\d+)\b",
     re.I,
 )
-_SECOND_PERSON = re.compile(
+_SECOND_PERSON = lazy_pattern(
     r"\b(?:you|your|yours|sie|ihr|ihre[rnm]?|ihnen|du|dein\w*|vous|votre|vos|tu|ton|tes|usted|su|sus|tus?|você|seu|sua|lei|suo"
     r"|вы|вас|вам|ваш\w*|आप\w*|aap\w*)\b|[您你]|お客様|ご|고객님|님|시",
     re.I,

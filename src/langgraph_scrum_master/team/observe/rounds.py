@@ -6,18 +6,18 @@ again. A new plan (a system message) resets the rounds.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from itertools import combinations
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_WORD = re.compile(r"[a-z0-9]{3,}|[0-9]+")
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z]\w+|\b\w*\d\w*\b")
-_BLANKS = re.compile(r"\W+")
+_WORD = lazy_pattern(r"[a-z0-9]{3,}|[0-9]+")
+_NAME = lazy_pattern(r"(?<=[a-z,] )[A-Z]\w+|\b\w*\d\w*\b")
+_BLANKS = lazy_pattern(r"\W+")
 
 
 class Round(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import Gate, Turn
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
@@ -11,7 +12,7 @@ _LONGEST = 2_000
 """Characters of a message that are read."""
 
 _SIGNS = ("fail", "reject", "blocked", "changes", "turned back", "not approved", "not passed")
-_REJECTION = re.compile(
+_REJECTION = lazy_pattern(
     r"^\W*(?:\w+ )?(?:quality )?(?:gate|check|review)\b[^.:\n]{0,40}?\b(?:failed|fails|blocked|rejected|not passed)\b"
     r"|^\W*(?:rejected|failed|changes requested|request(?:ing)? changes|turned back|not approved)\b",
     re.I | re.M,

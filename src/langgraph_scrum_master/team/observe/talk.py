@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import Cycle, Turn
 from langgraph_scrum_master.team.observe.acts import Act, is_failure
 from langgraph_scrum_master.team.observe.cycles import topic_of
 from langgraph_scrum_master.team.observe.handoffs import is_handoff
 from langgraph_scrum_master.team.tuning import DEFAULT_DETECTION, DetectionTuning
 
-_AGAIN = re.compile(
+_AGAIN = lazy_pattern(
     r"\b(?:again|back|still|once more|(?:second|third|fourth|fifth|sixth) time|restor\w+|revert\w*|undo\w*|undid"
     r"|re-?(?:add|appl|open|nam|introduc|insert|set)\w*|same|as i said|as discussed"
     r"|wieder\w*|erneut|noch ?mal|zurück\w*|nach wie vor|de nuevo|otra vez|vuel\w+|encore|de nouveau|à nouveau|remis\w*"
@@ -27,7 +28,7 @@ _AGAIN = re.compile(
     r"|又|再次|改回|重新|还是|また|再び|戻し|やはり|다시|또|되돌|여전히",
     re.I,
 )
-_DONE = re.compile(
+_DONE = lazy_pattern(
     r"\b(?:done|fixed|pass(?:ed|es)?|green|merged|works|resolved|solved|finished|completed?|deployed|shipped|settled"
     r"|fertig|erledigt|grün|behoben|terminé\w*|résolu\w*|listo|hecho|resuelto|feito|pronto|resolvido|fatto|risolto"
     r"|готово|исправ\w*|решено|हो गया|हो गई)\b|完成|通过|解决|搞定|完了|済み|通り|완료|해결|통과",

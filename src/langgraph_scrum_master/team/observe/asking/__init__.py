@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master.model import Turn
 from langgraph_scrum_master.team.observe.asking.cues import may_ask
 from langgraph_scrum_master.team.observe.asking.exact import exact_asks
@@ -23,8 +24,8 @@ _MOST_NEEDS = 4
 FEW_NAMES = 3
 """Maximum number of terms in a sentence that refers back and is not self-contained."""
 
-_POINTER = re.compile(r"\b(?:its?|this|that|these|those|them|they|their|one|either|both)\b", re.I)
-_MARKUP = re.compile(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
+_POINTER = lazy_pattern(r"\b(?:its?|this|that|these|those|them|they|their|one|either|both)\b", re.I)
+_MARKUP = lazy_pattern(r"^[\s#*\-•\d.)]+|\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)")
 
 
 class Ask(NamedTuple):

@@ -5,10 +5,11 @@ A model that learns from "could you send me" also knows "¿puede enviarme": both
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
+
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 
 _ASKING = frozenset(
     ("WH", "WHETHER", "PLEASE", "TELL", "NEED", "KNOW", "UNSURE", "LACK", "STUCK", "PREFER", "CAN", "YOU", "NEG")
@@ -34,10 +35,10 @@ OFTEN_MISTYPED = (
 _WORDS = frozenset(("wat", "hat", "wen", "hen", "were", "here", "want", "now", "doe", "des", "dos", "odes", "ned"))
 """Typos that are words of their own."""
 
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_UNSPACED = lazy_pattern(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # `re` does not count Devanagari vowel signs as word characters.
-_MARKS = re.compile(r"[^\w\u0900-\u0963\u0966-\u097f'\-@\s]+")
-_SPACES = re.compile(r"\s+")
+_MARKS = lazy_pattern(r"[^\w\u0900-\u0963\u0966-\u097f'\-@\s]+")
+_SPACES = lazy_pattern(r"\s+")
 _TO_SPACES = str.maketrans(dict.fromkeys('.,;:!…()[]{}"“”„«»/\\*#|<>=+\n\t`', " ") | {"’": "'"})
 
 

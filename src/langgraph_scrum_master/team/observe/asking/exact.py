@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.shapes import items_of, text_of
 from langgraph_scrum_master.model import ToolCall, Turn
 
@@ -22,23 +23,23 @@ FIELDS = (
 _WHO = r"(?:human|user|person|team|teammate|colleague|expert|customer)"
 _WHAT = r"(?:questions?|clarifications?|input|info|information|guidance|help|follow_?up_question)"
 # Tools that ask someone, not tools that look someone up: `ask_user`, `get_user_input`, not `get_user_details`.
-_TOOL = re.compile(
+_TOOL = lazy_pattern(
     rf"(?:ask|prompt|consult)_?(?:for_)?(?:a_|the_)?(?:{_WHO}|{_WHAT})(?:_\w+)?"
     rf"|(?:request|get|query|need)_(?:for_)?(?:a_|the_)?(?:{_WHO}_)?{_WHAT}(?:_from_\w+)?"
     rf"|escalate_to_{_WHO}|clarify|clarification|askuserquestion",
     re.I,
 )
-_USERS = re.compile(r"user|human|customer|person", re.I)
-_CALL = re.compile(
+_USERS = lazy_pattern(r"user|human|customer|person", re.I)
+_CALL = lazy_pattern(
     r"\b(?P<name>(?:ask|request|query|prompt|consult)_\w+|clarify|AskUserQuestion)\s*\(\s*"
     r"(?:(?:question|query|prompt|message|text|need|about)s?\s*[=:]\s*)?(?P<quote>[\"'])(?P<asked>.{3,600}?)(?P=quote)",
     re.S,
 )
-_WRITTEN_CALL = re.compile(
+_WRITTEN_CALL = lazy_pattern(
     r"\s*\[(?:tool(?:[ _-](?:call|use))?|call)[ :]+(?P<name>\w+)\]\s*(?P<asked>\S.*)", re.S | re.I
 )
-_OBJECT = re.compile(r"\s*(?:```(?:json)?\s*)?\{")
-_NOTHING = re.compile(r"\W*(?:none|null|nil|n/?a|no|nothing|false|no \w+|-|resolved|answered|done)?\W*", re.I)
+_OBJECT = lazy_pattern(r"\s*(?:```(?:json)?\s*)?\{")
+_NOTHING = lazy_pattern(r"\W*(?:none|null|nil|n/?a|no|nothing|false|no \w+|-|resolved|answered|done)?\W*", re.I)
 _ARGUMENTS = (
     "question",
     "questions",
