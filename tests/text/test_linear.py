@@ -10,7 +10,7 @@ import pytest
 
 from langgraph_scrum_master.text.adr import parse_adr
 from langgraph_scrum_master.text.redact import redactor
-from langgraph_scrum_master.text.secret_formats import FORMATS
+from langgraph_scrum_master.text.secret_formats import SECRET_FORMATS
 
 SIZES = (25_000, 50_000, 100_000)
 LIMIT = 1.0
@@ -48,7 +48,7 @@ def literals(pattern: str) -> list[str]:
     return [found for found in re.findall(r"[A-Za-z0-9_.:/\- ]{2,}", plain.split("{")[0]) if found.strip()]
 
 
-STARTS = sorted({found for each in FORMATS for found in literals(each.pattern)})
+STARTS = sorted({found for each in SECRET_FORMATS for found in literals(each.pattern)})
 SECRET_UNITS = (
     *("sk-", "sk-a1-", "pk_a", "eyJ", "eyJaaaaaaaa-", "eyJaaaaaaaa.", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----"),
     *("://", "://a:", "://:@", "a:b@", "bearer ", "basic ", "a", "A", "1", "f", "a.", "a-", "a ", "-", "--", " ", "\n"),

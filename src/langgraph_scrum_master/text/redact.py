@@ -9,20 +9,20 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from langgraph_scrum_master._internal.logs import Redact
 from langgraph_scrum_master.errors import ConfigError
-from langgraph_scrum_master.text.secret_formats import FORMATS, NAMES
+from langgraph_scrum_master.text.secret_formats import SECRET_FORMATS, SECRET_NAMES
 
 Redaction: TypeAlias = Literal["all", "secrets", "emails"]
 """What to redact: all text, secrets (keys, tokens, passwords), or e-mail addresses."""
 
 REDACTED = "[redacted]"
 
-_FORMATS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(each.pattern for each in FORMATS)})", re.I | re.S)
+_FORMATS = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(each.pattern for each in SECRET_FORMATS)})", re.I | re.S)
 _IN_URL = re.compile(r"(?<=://)(?:[^\s/:@\"'<>]*+:[^\s/\"'<>]+|[^\s/:@\"'<>]{20,}+)(?=@)")
 # Lower case alone is a word of prose, such as in "basic knowledge".
 _IN_HEADER = re.compile(r"(?:(?<=bearer )|(?<=basic ))(?=(?-i:[a-z.~+/\-]{0,60}+[A-Z0-9_=]))[\w\-.~+/]{8,}+=*+", re.I)
 _COOKIE = re.compile(r"(\bcookie\\*+[\"']?[ \t]*+:[ \t]*+\\*+[\"']?)[^\s=;:\"']{1,64}+=[^\n\"']++", re.I)
 _LOGIN = re.compile(r"((?<![\w\-])(?:-u|--user)(?:=|[ \t]++)[\"']?(?!\d+:\d)[^\s:\"']{1,64}+:)[^\s\"']++")
-_ELEMENT = re.compile(rf"(<[\w:.\-]{{0,40}}?(?:{NAMES})>)[^<\n]{{1,400}}+(?=</)", re.I)
+_ELEMENT = re.compile(rf"(<[\w:.\-]{{0,40}}?(?:{SECRET_NAMES})>)[^<\n]{{1,400}}+(?=</)", re.I)
 
 # A quoted value ends at the same quote with as many backslashes, as JSON within JSON is escaped.
 _VALUE = (
@@ -30,13 +30,14 @@ _VALUE = (
     r"(?P<value>(?(quote)[^\n]*?(?=(?<!\\)(?P=quote)|\n|\Z)|[^\s\"'`,;&\\][^\s\"',;&]*+))"
 )
 _LABELLED = re.compile(
-    rf"(?P<label>(?:{NAMES})\\*+[\"']?\]?[ \t]*+"
+    rf"(?P<label>(?:{SECRET_NAMES})\\*+[\"']?\]?[ \t]*+"
     # An annotation may stand before the value: password: str = "x".
     r"(?P<sign>:[ \t]*+[\w.\[\]|]{1,40}+[ \t]++=(?!=)|=>|:=|={1,3}+|:|\bis\b)[ \t]*+" + _VALUE,
     re.I,
 )
 _OPTION = re.compile(
-    rf"(?P<label>(?<![\w\-])--[\w\-]{{0,40}}?(?:{NAMES})(?P<sign>=|[ \t]++(?!-)|\\*+[\"'][ \t]*+,\s*+)" + _VALUE, re.I
+    rf"(?P<label>(?<![\w\-])--[\w\-]{{0,40}}?(?:{SECRET_NAMES})(?P<sign>=|[ \t]++(?!-)|\\*+[\"'][ \t]*+,\s*+)" + _VALUE,
+    re.I,
 )
 _HARMLESS = re.compile(
     r"(?:none|null|nil|true|false|undefined|str|string|int|integer|bool|boolean|bytes|float|number|any|object|dict|list"
@@ -48,7 +49,7 @@ _HARMLESS = re.compile(
     r"|<[\w .\-]*+>?|\{+[\w. ]*+\}*+|[*.x]{3,}+|\[redacted\].*",
     re.I,
 )
-_NAMED = re.compile(rf"(?:{NAMES}|cookie)(s?)\Z", re.I)
+_NAMED = re.compile(rf"(?:{SECRET_NAMES}|cookie)(s?)\Z", re.I)
 _EMAIL = re.compile(r"\b[\w.+\-]{1,64}@[\w\-]++(?:\.[\w\-]+)+\b")
 
 

@@ -23,7 +23,7 @@ class SecretFormat(NamedTuple):
 _MIXED = r"(?=(?-i:[a-z_\-]{0,40}+[A-Z0-9]))"
 _HEX32 = r"[0-9a-f]{32}(?![0-9a-z])"
 
-FORMATS: tuple[SecretFormat, ...] = (
+SECRET_FORMATS: tuple[SecretFormat, ...] = (
     SecretFormat(
         "private key",
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -101,7 +101,7 @@ FORMATS: tuple[SecretFormat, ...] = (
     SecretFormat("Figma", r"figd_[\w\-]{20,}+", "Figma docs, personal access tokens"),
 )
 
-NAMES = (
+SECRET_NAMES = (
     r"(?:api|access|secret|private|account|signing|encryption|master|license|subscription|session|storage|webhook"
     r"|auth|app|application|client)[_\- ]?key"
     # PWD is also the working directory of a shell.
