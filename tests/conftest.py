@@ -12,7 +12,9 @@ from structlog.testing import LogCapture
 # Set before anything is imported: tests, and the processes they start, neither trace nor send telemetry nor reach out.
 os.environ["LANGSMITH_TRACING"] = "false"
 os.environ["LANGGRAPH_CLI_NO_ANALYTICS"] = "1"
-os.environ["PYTHONPATH"] = str(Path(__file__).parent / "offline")
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).parent / "offline"), os.environ.get("PYTHONPATH", "")))
+)
 
 # How long an example takes tells more about the machine than about the code.
 settings.register_profile("untimed", deadline=None)
