@@ -1,8 +1,11 @@
-# Everything runs in .venv, made on demand: with uv where it is installed, else with venv and pip.
+# Environments are created on demand: with uv where it is installed, else with venv and pip.
+# .venv has the tools of a developer, .venv-run only what the package itself needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PLAIN := .venv-run
+PLAIN_READY := $(PLAIN)/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run newcomer test browser lint format docs bench soak figures picture serve clean
@@ -12,11 +15,13 @@ help: ## list the targets
 
 setup: $(READY) ## create .venv with the pinned versions
 
-run: $(READY) ## watch a stuck agent get unstuck (no network, no keys)
-	@$(BIN)/scrum-master run
+run: $(PLAIN_READY) ## watch a stuck agent get unstuck (no network, no keys)
+	@$(PLAIN)/bin/scrum-master run
 
-newcomer: ## do what a newcomer does: `make run`, then the tutorial, each command ending as the page says
-	@tests/newcomer.sh
+newcomer: ## do what a newcomer does: `make run`, then the tutorial without the developers' tools
+	@$(MAKE) --no-print-directory run
+	@$(MAKE) --no-print-directory setup
+	READER_BIN=$(CURDIR)/$(PLAIN)/bin $(BIN)/pytest -m newcomer tests/test_docs.py
 
 test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
 	$(BIN)/pytest -n 2 --dist loadfile
@@ -61,17 +66,25 @@ serve: $(READY) ## serve the graphs with `langgraph dev` on loopback
 	LANGGRAPH_CLI_NO_ANALYTICS=1 $(BIN)/langgraph dev --host 127.0.0.1 --no-browser
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist site
+	rm -rf $(VENV) $(PLAIN) .mypy_cache .ruff_cache .pytest_cache .langgraph_api .hypothesis dist site
 
-$(READY): pyproject.toml constraints.txt
+# $(call install,ENVIRONMENT,WHAT,HOW LONG)
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=/path/to/python3.11 ..."; exit 1; }
-	@echo "Setting up $(VENV) with the pinned versions: a minute or two, only this once."
+	@echo "Setting up $(1) with the pinned versions: $(3), only this once."
 	@if command -v uv >/dev/null 2>&1; then \
-		uv venv --quiet --allow-existing --python "$(PYTHON)" $(VENV) && \
-		uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'; \
+		uv venv --quiet --allow-existing --python "$(PYTHON)" $(1) && \
+		uv pip install --quiet --python $(1)/bin/python -c constraints.txt -e $(2); \
 	else \
-		$(PYTHON) -m venv $(VENV) && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+		$(PYTHON) -m venv $(1) && \
+		$(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e $(2); \
 	fi
 	@touch $@
+endef
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,$(VENV),'.[dev]',a minute or two)
+
+$(PLAIN_READY): pyproject.toml constraints.txt
+	$(call install,$(PLAIN),'.' pytest,half a minute)

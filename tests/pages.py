@@ -17,6 +17,9 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 ANYTHING = "…"
 """Stands for whatever a command prints there."""
 
+READER_BIN = "READER_BIN"
+"""The environment variable that names the folder of the programs that a reader has; by default those of this Python."""
+
 STOP = "^C"
 """Where a reader stops a command that would go on."""
 
@@ -101,7 +104,8 @@ def problems(todo: Sequence[Step], folder: Path, home: Path) -> list[str]:
     """What does not end as the page says, when all is done in this folder in one shell."""
     script = folder.with_suffix(".sh")
     script.write_text("\n".join(["exec 2>&1", *map(_script, todo)]), encoding="utf-8")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    programs = os.environ.get(READER_BIN, Path(sys.executable).parent)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     # Tables on a page are no wider than this.
     environment = {**os.environ, "PATH": path, "HOME": str(home), "COLUMNS": "100"}
     done = subprocess.run(

@@ -15,8 +15,9 @@ import numpy as np
 
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus, TextCorpus
-from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
+from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.match import Match
+from langgraph_scrum_master.rank.prepared import prepared
 from langgraph_scrum_master.rank.query import Around, Candidate, Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import Agreement, agreement
 from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, Space, lexical
@@ -101,13 +102,13 @@ def answers_among(
     """The match of each text for a need, with these texts as the whole corpus."""
     if not texts or not need.strip():
         return [Match(0.0)] * len(texts)
-    features = features_of(texts)
-    corpus = TextCorpus(zip(features, map(vocabulary, texts), strict=True))
-    vectors = document_vectors(texts, corpus, embedder)
+    read = prepared(texts)
+    corpus = TextCorpus((each.features, each.words) for each in read)
+    vectors = document_vectors(texts, corpus, embedder, [each.tokens for each in read])
     packed = [packed_vector(vector) for vector in vectors]
     rows = [
-        Candidate(features=each.pack(), vector=vector, context=vector)
-        for each, vector in zip(features, packed, strict=True)
+        Candidate(features=each.packed, vector=vector, context=vector)
+        for each, vector in zip(read, packed, strict=True)
     ]
     query = NeedQuery(need, around, corpus, embedder, tuning=tuning)
     return answers(query, Candidates(rows, texts=lambda: texts), TIMELESS)
