@@ -8,7 +8,7 @@ PLAIN := .venv-run
 PLAIN_READY := $(PLAIN)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run newcomer test browser lint format docs bench soak figures picture serve clean
+.PHONY: help setup run newcomer day test browser lint format docs bench soak figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ newcomer: ## do what a newcomer does: `make run`, then the tutorial without the 
 	@$(MAKE) --no-print-directory run
 	@$(MAKE) --no-print-directory setup
 	READER_BIN=$(CURDIR)/$(PLAIN)/bin $(BIN)/pytest -m newcomer tests/test_docs.py
+
+day: $(READY) ## go through a user's first day outside the clone, from the installation to the removal
+	@$(BIN)/python tests/day
 
 test: $(READY) ## run the tests, then those that touch checkpoints again in the strict msgpack mode
 	$(BIN)/pytest -n 2 --dist loadfile
