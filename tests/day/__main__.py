@@ -1,6 +1,6 @@
 """A user's first day, from the installation to the removal, outside the clone: `make day`.
 
-Every step is what the documentation has a user do, in processes of its own. A step that does not end as it should ends the day.
+Every step is what the documentation has a user do, in processes of its own. The first step that fails ends the day.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ROOT = HERE.parents[1]
 PICTURES = Path(os.environ["DAY_PICTURES"]) if "DAY_PICTURES" in os.environ else None
 
 ADRS = {
-    "0001-server-sessions.md": "# ADR-1: Sessions in the database\n\nStatus: superseded by ADR-2\n\nA session is a row.\n",
+    "0001-server-sessions.md": "# ADR-1: Sessions in the database\n\nStatus: superseded by ADR-2\n\nIt is a row.\n",
     "0002-signed-cookies.md": "# ADR-2: Sessions in signed cookies\n\nStatus: accepted\n\n## Decision\n"
     "The session cookie of the login is signed and valid for 12 hours. The server stores nothing.\n",
     "0003-prices.md": "# ADR-3: Prices in cents\n\nStatus: accepted\n\n## Decision\nPrices are whole cents.\n",
@@ -125,8 +125,8 @@ def pictures(page: Path) -> list[str]:
     with browser() as chromium:
         for width, scheme in ((1400, "light"), (400, "dark")):
             shown = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-            errors: list[str] = []
-            shown.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
+            errors: list[object] = []
+            shown.on("pageerror", errors.append)
             shown.goto(page.as_uri())
             text = shown.inner_text("body")
             expect("12 hours" in text and not errors, f"the page shows the injected decision: {errors} {text[:500]}")

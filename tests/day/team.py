@@ -15,14 +15,14 @@ class State(MessagesState, ScrumMasterState):
     """The conversation plus the keys that the scrum master writes."""
 
 
-def dev(state):
+def dev(state: State) -> dict[str, list[AIMessage]]:
     turn = f"dev-{len(state['messages'])}"
     if "12 hours" in context_for(state, "dev"):
         return {"messages": [AIMessage("Done: the session cookie expires after 12 hours.", name="dev", id=turn)]}
     return {"messages": [AIMessage("How do we keep sessions, and for how long?", name="dev", id=turn)]}
 
 
-def build():
+def build() -> StateGraph[State]:
     config = InjectionConfig(enabled_sources=("memory", "state", "architecture"), architecture_path="docs/adr")
     scrum_master = ScrumMaster(config=config, recorder=JsonlRecorder("audit.jsonl"))
     builder = StateGraph(State)
