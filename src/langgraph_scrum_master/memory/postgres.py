@@ -270,8 +270,9 @@ class PostgresStatements(Statements):
 
     def pack(self, shelf: ShelfRow) -> None:
         """Build an HNSW index in the background for kinds with many vectors."""
-        for kind, count in self.kinds(shelf.id).items():
-            if kind in SEARCHED and count > UNINDEXED:
+        many = "SELECT 1 FROM records WHERE shelf = ? AND kind = ? LIMIT 1 OFFSET ?"
+        for kind in SEARCHED:
+            if self.one(many, (shelf.id, kind, UNINDEXED)):
                 self._database.build_index(shelf.id, kind, shelf.dimensions)
 
     def around(self, shelf: int, positions: Sequence[tuple[str, int]], names: Sequence[int]) -> set[int]:
