@@ -14,7 +14,8 @@ for this project. The memory holds every section of them. What is counted:
     circular    of teams that go in circles: that is found
 
 `--project` measures another project, kept in FOLDER as `corpus.jsonl` and `scenarios.jsonl`.
-`--postgres` measures the same in PostgreSQL too, on a server that it starts; a share that differs by more than .01 fails.
+`--postgres` measures the same in PostgreSQL too, on a server that it starts, and fails if a share differs by more
+than .01.
 `--assistant recorded` lets a chat model's part be played by what a careful reader noted down as the need.
 """
 
