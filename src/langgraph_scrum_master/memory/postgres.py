@@ -6,13 +6,15 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache, lru_cache
+from struct import pack
 from typing import TYPE_CHECKING, Any
 from weakref import finalize
 
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import storable
 from langgraph_scrum_master.errors import ConfigError, StoreError, how_to_get
-from langgraph_scrum_master.memory.database import Database, Entry, ShelfRow, Statements, StoredRow
+from langgraph_scrum_master.memory.database import NAMED, Database, Entry, ShelfRow, Statements, StoredRow
 from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.record_memory import check_namespace
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
@@ -23,6 +25,7 @@ from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 
 if TYPE_CHECKING:
     from psycopg import Connection
+    from psycopg.adapt import Dumper
 
     from langgraph_scrum_master.rank.features import Array
 
@@ -83,6 +86,29 @@ INSERT INTO {POSTGRES_SCHEMA}.about VALUES ({VERSION});
 """
 
 
+_COLUMNS = {
+    "id": "int8",
+    "shelf": "int8",
+    "kind": "text",
+    "key": "text",
+    "session": "text",
+    "position": "int8",
+    "created": "float8",
+    "agent": "text",
+    "own": "int8",
+    "alias": "int8",
+    "features": "bytea",
+    "vector": "bytea",
+    "meaning": "bytea",
+    "context": "bytea",
+    "text": "text",
+    "data": "text",
+}
+"""The columns of a new record, with their types."""
+
+_COPY_RECORDS = f"COPY records({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)".encode()
+
+
 class PostgresMemory(DatabaseMemory):
     """A `MemoryStore` in PostgreSQL with pgvector, in a schema of its own, for any number of processes and machines.
 
@@ -115,7 +141,7 @@ class PostgresStatements(Statements):
 
     def execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
         """All rows of a statement."""
-        cursor = self._connection.execute(_with_percent_s(query), [storable(value) for value in values], binary=True)
+        cursor = self._connection.execute(_with_percent_s(query), [_value(value) for value in values], binary=True)
         return cursor.fetchall() if cursor.description else []
 
     def executemany(self, query: str, values: Iterable[Sequence[Any]]) -> None:
@@ -131,19 +157,17 @@ class PostgresStatements(Statements):
         """The rows of a statement in which `{}` becomes `= ANY` of these values."""
         if not values:
             return []
-        return self.execute(query.format("= ANY(?)"), (*before, [storable(value) for value in values], *after))
+        return self.execute(query.format("= ANY(?)"), (*before, list(values), *after))
 
     def insert(self, shelf: int, entries: Sequence[Entry]) -> list[int]:
         """Insert the records, their postings and vectors."""
-        query = (
-            "INSERT INTO records(shelf, kind, key, session, position, created, agent, own, alias, features, vector, "
-            "meaning, context, text, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id"
-        )
-        rows = [[storable(value) for value in (shelf, *entry[:14])] for entry in entries]
-        with self._connection.cursor() as cursor:
-            cursor.executemany(_with_percent_s(query), rows, returning=True)
-            ids = [int(result.fetchone()[0]) for result in cursor.results()]  # type: ignore[index]
+        query = "SELECT nextval(pg_get_serial_sequence('records', 'id')) FROM generate_series(1, ?)"
+        ids = sorted(number for (number,) in self.execute(query, (len(entries),)))
         numbered = list(zip(ids, entries, strict=True))
+        with self._connection.cursor() as cursor, cursor.copy(_COPY_RECORDS) as copy:
+            copy.set_types([*_COLUMNS.values()])
+            for i, entry in numbered:
+                copy.write_row([i, shelf, *map(storable, entry[:14])])
         self._add_postings(
             (i, entry.kind, _words(shelf, entry.terms, entry.facets, entry.kind))
             for i, entry in numbered
@@ -199,15 +223,12 @@ class PostgresStatements(Statements):
 
     def nearest(self, shelf: ShelfRow, kind: Kind, vector: Array, limit: int) -> list[tuple[int, float]]:
         """The ids of the records whose vectors are nearest, with their cosines."""
-        wanted = f"[{','.join(f'{number:.6g}' for number in vector.tolist())}]"
+        size = len(vector)
         # Shelf and kind are literals, so that the planner can use the partial index.
-        column = f"embedding::halfvec({len(vector)})"
-        order = column if self._database.has_index(self, shelf.id, kind) else "embedding"
         found = self.execute(
-            f"SELECT record, 1 - ({column} <=> ?::halfvec({len(vector)})) FROM vectors "
-            f"WHERE shelf = {shelf.id} AND kind = '{kind}' "
-            f"ORDER BY {order} <=> ?::halfvec({len(vector)}) LIMIT ?",
-            (wanted, wanted, limit),
+            f"SELECT record, 1 - distance FROM (SELECT record, embedding::halfvec({size}) <=> ?::halfvec({size}) "
+            f"AS distance FROM vectors WHERE shelf = {shelf.id} AND kind = '{kind}' ORDER BY 2 LIMIT ?) AS found",
+            (_HalfVector.of(vector), limit),
         )
         # A zero vector has no cosine with anything.
         return [(record, cosine if cosine == cosine else 0.0) for record, cosine in found]
@@ -249,34 +270,97 @@ class PostgresStatements(Statements):
 
     def pack(self, shelf: ShelfRow) -> None:
         """Build an HNSW index in the background for kinds with many vectors."""
-        for kind, count in self.kinds(shelf.id).items():
-            if kind in SEARCHED and count > UNINDEXED:
+        many = "SELECT 1 FROM records WHERE shelf = ? AND kind = ? LIMIT 1 OFFSET ?"
+        for kind in SEARCHED:
+            if self.one(many, (shelf.id, kind, UNINDEXED)):
                 self._database.build_index(shelf.id, kind, shelf.dimensions)
 
-    def neighbours(self, shelf: int, positions: Sequence[tuple[str, int]]) -> list[int]:
-        """The ids of the records at these positions, given as session and position."""
-        # Arrays, so that the statement stays the same and its plan can be reused.
-        query = (
-            "SELECT records.id FROM unnest(?::text[], ?::bigint[]) AS wanted(session, position) JOIN records "
-            "ON records.shelf = ? AND records.session != '' AND records.session = wanted.session "
-            "AND records.position = wanted.position"
-        )
-        values = ([storable(session) for session, _ in positions], [position for _, position in positions], shelf)
-        return [number for (number,) in self.execute(query, values)]
+    def around(self, shelf: int, positions: Sequence[tuple[str, int]], names: Sequence[int]) -> set[int]:
+        """The ids of the records at these positions of their sessions, and of those with these names."""
+        parts = []
+        values: list[Any] = []
+        if positions:
+            # Arrays, so that the statement stays the same and its plan can be reused.
+            parts.append(
+                "SELECT records.id FROM unnest(?::text[], ?::bigint[]) AS wanted(session, position) JOIN records "
+                "ON records.shelf = ? AND records.session != '' AND records.session = wanted.session "
+                "AND records.position = wanted.position"
+            )
+            values += [[session for session, _ in positions], [position for _, position in positions], shelf]
+        if names:
+            parts += [f"SELECT id FROM records WHERE shelf = ? AND {where.format('= ANY(?)')}" for where in NAMED]
+            values += [shelf, list(names)] * len(NAMED)
+        if not parts:
+            return set()
+        query = " UNION ALL ".join(parts)
+        return {number for (number,) in self.execute(query, values)}
 
     def _add_postings(self, rows: Iterable[tuple[int, Kind, Sequence[int]]]) -> None:
-        with self._connection.cursor() as cursor, cursor.copy(b"COPY postings(word, record, kind) FROM STDIN") as copy:
-            for record, kind, words in rows:
-                for word in words:
-                    copy.write_row((word, record, kind))
+        import numpy as np
+
+        by_kind: dict[Kind, list[tuple[int, int]]] = {}
+        for record, kind, words in rows:
+            by_kind.setdefault(kind, []).extend((word, record) for word in words)
+        for kind, postings in by_kind.items():
+            # In the order of the index, which makes inserting faster.
+            words, records = np.array(sorted(postings), dtype=">i8").T
+            self._copy(b"postings(word, record, kind)", words, records, np.array(kind.encode()))
 
     def _add_vectors(self, shelf: int, rows: Sequence[tuple[int, Kind, bytes]]) -> None:
         import numpy as np
 
-        self.executemany(
-            "INSERT INTO vectors(record, shelf, kind, embedding) VALUES (?, ?, ?, ?::halfvec)",
-            [(i, shelf, kind, str(np.frombuffer(vector, "<f2").tolist())) for i, kind, vector in rows],
-        )
+        for kind in {kind for _, kind, _ in rows}:
+            own = [(record, vector) for record, of_kind, vector in rows if of_kind == kind]
+            vectors = [_HalfVector.of(np.frombuffer(vector, "<f2")) for _, vector in own]
+            records = np.array([record for record, _ in own], dtype=">i8")
+            self._copy(
+                b"vectors(record, shelf, kind, embedding)",
+                records,
+                np.array(shelf, dtype=">i8"),
+                np.array(kind.encode()),
+                np.array(vectors, dtype=f"V{len(vectors[0])}"),
+            )
+
+    def _copy(self, columns: bytes, *values: Array) -> None:
+        """Insert rows, with an array per column in PostgreSQL's binary format; an array of one value is repeated."""
+        with self._connection.cursor() as cursor, cursor.copy(b"COPY %b FROM STDIN (FORMAT BINARY)" % columns) as copy:
+            copy.write(_binary_rows(values))
+
+
+def _binary_rows(values: Sequence[Array]) -> bytes:
+    """The rows for a binary `COPY`: per row the number of columns, and per column its size and value."""
+    import numpy as np
+
+    columns = [part for i, each in enumerate(values) for part in ((f"size{i}", ">i4"), (f"value{i}", each.dtype))]
+    rows = np.empty(max(each.size for each in values), dtype=[("columns", ">i2"), *columns])
+    rows["columns"] = len(values)
+    for i, each in enumerate(values):
+        rows[f"size{i}"], rows[f"value{i}"] = each.dtype.itemsize, each
+    return b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff"
+
+
+class _HalfVector(bytes):
+    """A vector in the binary format of pgvector's type `halfvec`."""
+
+    @classmethod
+    def of(cls, vector: Array) -> _HalfVector:
+        return cls(pack(">HH", len(vector), 0) + vector.astype(">f2").tobytes())
+
+
+class _Integers(bytes):
+    """Numbers in the binary format of the type `bigint[]`."""
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> _Integers:
+        import numpy as np
+
+        items = np.empty(len(numbers), dtype=[("size", ">i4"), ("number", ">i8")])
+        items["size"], items["number"] = 8, numbers
+        return cls(pack(">5i", 1, 0, _BIGINT, len(numbers), 1) + items.tobytes())
+
+
+_BIGINT, _BIGINTS = 20, 1016
+"""The type ids of `bigint` and `bigint[]`, which are the same in every database."""
 
 
 class PostgresDatabase(Database):
@@ -424,8 +508,9 @@ class PostgresDatabase(Database):
             if not self._prepared:
                 _prepare(connection, self.name)
                 self._prepared = True
-        connection.execute(f"SET search_path TO {POSTGRES_SCHEMA}, public".encode())
-        connection.execute(f"SET hnsw.ef_search = {HNSW_EF_SEARCH}".encode())
+        # Compiling a statement takes longer than any search.
+        settings = f"SET search_path TO {POSTGRES_SCHEMA}, public; SET hnsw.ef_search = {HNSW_EF_SEARCH}; SET jit = off"
+        connection.execute(settings.encode())
         return connection
 
 
@@ -440,7 +525,26 @@ def _connect(conninfo: str) -> Connection[Any]:
         import psycopg
     except ModuleNotFoundError as error:
         raise ConfigError(f"PostgresMemory needs the extra 'postgres': {how_to_get('postgres')}") from error
-    return psycopg.connect(conninfo, autocommit=True)
+    connection = psycopg.connect(conninfo, autocommit=True)
+    for kind, dumper in _dumpers().items():
+        connection.adapters.register_dumper(kind, dumper)
+    return connection
+
+
+@cache
+def _dumpers() -> dict[type, type[Dumper]]:
+    """For values that are in PostgreSQL's binary format already, which is several times as fast as text."""
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+    class Packed(Dumper):
+        format = Format.BINARY
+
+        def dump(self, obj: bytes) -> bytes:
+            return obj
+
+    # The id of halfvec differs between databases; the server takes it from the statement.
+    return {_HalfVector: Packed, _Integers: type("PackedIntegers", (Packed,), {"oid": _BIGINTS})}
 
 
 def _prepare(connection: Connection[Any], location: str) -> None:
@@ -473,6 +577,10 @@ def _location(conninfo: str) -> str:
     return f"PostgreSQL {parts.get('dbname') or ''} at {parts.get('host') or 'localhost'}".replace("  ", " ")
 
 
+def _value(value: Any) -> Any:
+    return _Integers.of(value) if isinstance(value, list) and value and isinstance(value[0], int) else storable(value)
+
+
 def _index(shelf: int, kind: str) -> str:
     return f"vectors_{shelf}_{kind}"
 
@@ -487,5 +595,6 @@ def _kind_word(shelf: int, kind: Kind) -> int:
     return shelf << 34 | 2 << 32 | SEARCHED.index(kind) if kind in SEARCHED else shelf << 34 | 3 << 32
 
 
+@lru_cache(maxsize=256)
 def _with_percent_s(query: str) -> Any:
     return query.replace("?", "%s")

@@ -169,8 +169,7 @@ class Shelf:
         if self._row is None:
             return set()
         with self._database.reading() as statements:
-            neighbours = statements.neighbours(self._row.id, positions) if positions else []
-            return {*neighbours, *(statements.named(self._row.id, names) if names else [])}
+            return statements.around(self._row.id, positions, names)
 
     def newest(
         self, kinds: Sequence[Kind], limit: int, session: str = "", since: float = 0.0, until: float = FOREVER
