@@ -57,6 +57,9 @@ Redactions = Annotated[
     str, typer.Option(help="What else to redact before a turn is stored, besides secrets: emails, or all.")
 ]
 
+MIN_ANSWER_SCORE = 0.8
+"""The score of a memory that a prompt gets, higher than where an agent asked. `benchmarks/bench_noise.py` chooses it."""
+
 KEEPING_DEADLINE = 10.0
 """Seconds for the hooks that keep a session: the coding agent does not wait for them."""
 
@@ -176,7 +179,7 @@ async def _for_prompt(call: HookCall) -> None:
     from datetime import UTC, datetime
 
     from langgraph_scrum_master.cli.transcript import is_said
-    from langgraph_scrum_master.config import DEFAULT_MIN_RELEVANCE_SCORE, PROMPT_BUDGET, TokenBudget
+    from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
     from langgraph_scrum_master.prompts.pipeline import InjectionPipeline
     from langgraph_scrum_master.retrieval.frame import enclosed
     from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -192,7 +195,7 @@ async def _for_prompt(call: HookCall) -> None:
     pipeline = InjectionPipeline(
         memory,
         budget=TokenBudget(**{**PROMPT_BUDGET, "high_relevance": high_relevance}),
-        min_relevance_score=DEFAULT_MIN_RELEVANCE_SCORE,
+        min_relevance_score=MIN_ANSWER_SCORE,
         precise=True,
         sessions=log.shelf,
         alerts=call.alerts,
@@ -219,7 +222,7 @@ async def _keep_session(call: HookCall) -> None:
         try:
             turns = read_turns(Path(path).expanduser())
         except OSError as error:
-            _log("hook.impaired", hook=text_of(call.event.get("hook_event_name")), error=f"{path!r}: {error.strerror}")
+            _log("hook.impaired", step=call.step, error=f"cannot read {path!r}: {error.strerror}")
     if not turns and (said := text_of(call.event.get("last_assistant_message"))):
         turns = [SessionTurn(role="assistant", text=said, at="")]
     call.step = "keep the session"

@@ -1,4 +1,4 @@
-"""What hooks keep of a coding agent's sessions: the latest turns of each and a summary, on a shelf beside the memory."""
+"""What hooks keep of a coding agent's sessions: the latest turns and a summary of each, on a shelf of the memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LATEST_PROMPTS, _MAX_PROMPT, _MAX_ANSWER = 3, 120, 400
 
 
 class SessionLog:
-    """The sessions of a namespace. Texts are redacted before they are stored: secrets always, and what is configured."""
+    """The sessions of a namespace. Secrets are redacted before a text is stored, and whatever else is configured."""
 
     def __init__(self, memory: ChromaMemory, sessions: int, redact: Sequence[str] = ()) -> None:
         self.shelf = memory.beside(SHELF)

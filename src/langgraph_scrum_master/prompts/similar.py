@@ -38,8 +38,15 @@ async def results_about(memory: MemoryStore, query: Query) -> Sequence[MemoryRes
     An instruction to a coding agent is no question: most share a word with some memory, and need none.
     """
     wanted = frozenset(terms(query.text))
-    return [each for each in await answers_in(memory, query) if _shared(each.content, wanted) >= SHARED_TERMS]
+    answers = await answers_in(memory, query)
+    return [each for each in answers if enough(shared_terms(each.content, wanted), len(wanted))]
 
 
-def _shared(text: str, wanted: frozenset[str]) -> int:
+def shared_terms(text: str, wanted: frozenset[str]) -> int:
+    """The number of these terms in two neighbouring sentences of the text."""
     return max((len(wanted & each) for each in neighbouring_terms(text)), default=0)
+
+
+def enough(shared: int, asked: int, least: int = SHARED_TERMS) -> bool:
+    """Whether a text has enough of a prompt's terms, of which there are `asked`."""
+    return shared >= min(least, asked)
