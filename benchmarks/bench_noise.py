@@ -2,8 +2,8 @@
 
 Two memories: the records of six invented projects (`data/prompts/projects.txt`), and the sections of this repository's
 documentation. `needs` are prompts that one of the records helps with, `ordinary` are those of `ordinary.txt`, and
-`elsewhere` are prompts of a project whose records are not in the memory. The thresholds are also chosen on five projects
-and measured on the sixth, with its prompts and a sixth of the ordinary ones.
+`elsewhere` are prompts of a project whose records are not in the memory. The thresholds are also chosen on five
+projects and measured on the sixth, with its prompts and a sixth of the ordinary ones.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def share(asked: Sequence[Asked], kind: str, bar: float, shared: int, helps: boo
 def chosen(asked: Sequence[Asked]) -> tuple[float, int]:
     """The thresholds that serve most needs with little noise."""
     quiet = [(b, n) for b in BARS for n in SHARED if share(asked, "ordinary", b, n) <= MOST_NOISE]
-    return max(quiet, key=lambda pair: (share(asked, "needs", *pair, helps=True), pair))
+    return max(quiet, key=lambda pair: (share(asked, "needs", pair[0], pair[1], helps=True), pair))
 
 
 def told(name: str, asked: Sequence[Asked], bar: float, shared: int) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from langgraph_scrum_master._internal.shapes import text_of
+from langgraph_scrum_master.cli.hook_install import install, uninstall
 from langgraph_scrum_master.cli.logs import log_to_stderr
 from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace
 from langgraph_scrum_master.cli.session_start import session_start
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from langgraph_scrum_master.text.domains import Domain
 
 hook = typer.Typer(
-    no_args_is_help=True, help="Respond to a coding agent's hook: event as JSON on stdin, context on stdout."
+    no_args_is_help=True,
+    help="Connect a coding agent: install its hooks, and respond to them (event as JSON on stdin, context on stdout).",
 )
 hook.command()(session_start)
+hook.command()(install)
+hook.command()(uninstall)
 
 DEFAULT_SESSIONS = HookConfig().hook_sessions
 
@@ -58,7 +62,7 @@ Redactions = Annotated[
 ]
 
 MIN_ANSWER_SCORE = 0.8
-"""The score of a memory that a prompt gets, higher than where an agent asked. `benchmarks/bench_noise.py` chooses it."""
+"""The least score of a memory for a prompt. `benchmarks/bench_noise.py` shows what other values let through."""
 
 KEEPING_DEADLINE = 10.0
 """Seconds for the hooks that keep a session: the coding agent does not wait for them."""
@@ -220,7 +224,7 @@ async def _keep_session(call: HookCall) -> None:
     turns: list[SessionTurn] = []
     if path := text_of(call.event.get("transcript_path")):
         try:
-            turns = read_turns(Path(path).expanduser())
+            turns = read_turns(path)
         except OSError as error:
             _log("hook.impaired", step=call.step, error=f"cannot read {path!r}: {error.strerror}")
     if not turns and (said := text_of(call.event.get("last_assistant_message"))):

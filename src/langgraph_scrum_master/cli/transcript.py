@@ -35,9 +35,9 @@ class SessionTurn:
     """ISO 8601; empty if unknown."""
 
 
-def read_turns(path: Path | str) -> list[SessionTurn]:
+def read_turns(path: str) -> list[SessionTurn]:
     """The prompts and the agent's last answer to each, oldest first. Raises OSError if it is no regular file."""
-    content = last_bytes(path, READ_BYTES)
+    content = last_bytes(Path(path).expanduser(), READ_BYTES)
     lines = content.decode(errors="replace").split("\n")
     # The first line may have been cut.
     return list(_turns(_entries(lines[len(content) == READ_BYTES :])))
