@@ -344,7 +344,7 @@ def fitted(wanted: Mapping[str, Sequence[RetrievedContext]], budget: TokenBudget
 
 def test_each_section_keeps_to_its_tokens_while_the_others_are_full() -> None:
     full = {
-        "divergence_alert": [a_line(i, "alert", words=20) for i in range(20)],
+        "divergence_alert": [a_line(i, "alert", words=39) for i in range(20)],
         "high_relevance": [a_line(i) for i in range(20)],
         "single_space": [a_line(i + 20) for i in range(20)],
         "recent_session": [a_line(1, "session", words=400)],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from langgraph_scrum_master.cli.memory import SESSIONS
 from langgraph_scrum_master.cli.transcript import SessionTurn, is_said
 from langgraph_scrum_master.memory.records import Memory, Record, created_of, session_of
 from langgraph_scrum_master.model import digest, utc_now
@@ -14,9 +15,6 @@ from langgraph_scrum_master.text.trim import trim
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.memory.chroma import ChromaMemory
-
-SHELF = "sessions"
-"""The name of the shelf."""
 
 TURNS_PER_SESSION = 40
 """Only the latest turns of a session are kept."""
@@ -32,7 +30,7 @@ class SessionLog:
     """The sessions of a namespace. Secrets are redacted before a text is stored, and whatever else is configured."""
 
     def __init__(self, memory: ChromaMemory, sessions: int, redact: Sequence[str] = ()) -> None:
-        self.shelf = memory.beside(SHELF)
+        self.shelf = memory.beside(SESSIONS)
         self._sessions = sessions
         self._redact = redactor(["secrets", *redact])  # type: ignore[list-item]
 
