@@ -231,6 +231,19 @@ class PartsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HookConfig:
+    """Settings of the [hooks](coding-agents.md) of a coding agent."""
+
+    hook_alerts: bool = setting(False, flag())
+    """Whether the prompt [hook](coding-agents.md) says that a prompt departs from its session."""
+    hook_sessions: int = setting(50, whole_number(0))
+    """Sessions whose latest turns and summary the hooks keep. 0 keeps none."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EntityContextConfig(Plain):
     """How entities are rendered in a prompt."""
 

@@ -5,16 +5,18 @@ Needs the extra `mcp`, which only this module imports.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_args
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
-from langgraph_scrum_master.errors import ScrumMasterError, StoreError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError, ScrumMasterError, StoreError
 from langgraph_scrum_master.learning.assembler import ContextAssembler, FormattedContext
 from langgraph_scrum_master.learning.records import (
     Axis,
@@ -27,8 +29,11 @@ from langgraph_scrum_master.learning.records import (
     noted,
 )
 from langgraph_scrum_master.learning.render import aspect_item, code_item, commit_item, memory_item, value_item
-from langgraph_scrum_master.learning.searcher import Searcher
+from langgraph_scrum_master.learning.searcher import Searcher, change_memory
 from langgraph_scrum_master.memory.adapter import full_memory
+from langgraph_scrum_master.memory.jsonl import rows_in
+from langgraph_scrum_master.memory.records import MemoryResult
+from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.retrieval.frame import enclosed
 from langgraph_scrum_master.text.domains import Domain
@@ -54,28 +59,43 @@ Tokens = Annotated[int, Field(ge=100, le=20_000, description="Maximum length of 
 Hypothesis = Annotated[str, Field(description="What you assume to be true.")]
 Action = Annotated[str, Field(description="What you do to test it.")]
 Prediction = Annotated[str, Field(description="What you expect to see if the hypothesis holds.")]
+Offset = Annotated[int, Field(ge=0, description="Number of results to skip.")]
+Page = Annotated[int, Field(ge=1, le=1000, description="Maximum number of results.")]
+Key = Annotated[str, Field(min_length=1, description="The key of the memory. list_memories and search return keys.")]
 Id = Annotated[str, Field(description="The id that start_experience returned. list_experiences lists all.")]
 
 
 def mcp_server(memory: MemoryStore, version: str = "") -> MCPServer[Any]:
     """An MCP server for a memory and its shelves. `run()` serves on standard input and output."""
-    server: MCPServer[Any] = MCPServer("scrum-master", instructions=INSTRUCTIONS, version=version, log_level="WARNING")
-    tools = Tools(memory)
+    tools, kept = Tools(memory), MemoryTools(memory)
     read = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     write = ToolAnnotations(destructive_hint=False, open_world_hint=False)
-    _add(server, read, tools.assemble_context, tools.premortem, tools.search, tools.list_experiences)
-    _add(server, write, tools.remember, tools.start_experience, tools.update_experience, tools.resolve_experience)
-    return server
+    change = ToolAnnotations(destructive_hint=True, open_world_hint=False)
+    every = [
+        *(_tool(each, read) for each in (tools.assemble_context, tools.premortem, tools.search)),
+        *(_tool(each, read) for each in (tools.list_experiences, kept.list_memories, kept.show_memory)),
+        _tool(kept.export_memories, read),
+        *(_tool(each, write) for each in (tools.remember, tools.start_experience, tools.update_experience)),
+        _tool(tools.resolve_experience, write),
+        *(_tool(each, change) for each in (kept.edit_memory, kept.import_memories, kept.forget)),
+    ]
+    return MCPServer("scrum-master", instructions=INSTRUCTIONS, version=version, log_level="WARNING", tools=every)
 
 
-def _add(server: MCPServer[Any], annotations: ToolAnnotations, *tools: Callable[..., Awaitable[Any]]) -> None:
-    for tool in tools:
-        description = " ".join(str(tool.__doc__).split())
+def _tool(function: Callable[..., Awaitable[Any]], annotations: ToolAnnotations) -> Tool:
+    """The function as a tool that refuses unknown arguments, which would otherwise be ignored."""
+    tool = Tool.from_function(
+        _with_tool_errors(function),
+        description=" ".join(str(function.__doc__).split()),
+        annotations=annotations,
         # Structured output would send a text twice.
-        structured = None if tool.__annotations__["return"] != "str" else False
-        server.add_tool(
-            _with_tool_errors(tool), description=description, annotations=annotations, structured_output=structured
-        )
+        structured_output=None if function.__annotations__["return"] != "str" else False,
+    )
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters["additionalProperties"] = False
+    return tool
 
 
 class Tools:
@@ -222,6 +242,74 @@ class Tools:
             if domain in (None, each.domain) and not (only_open and each.outcome_status)
         ]
         return [_as_data(each.to_dict()) for each in experiences[:limit]]
+
+
+class MemoryTools:
+    """The tools for the memories themselves. The docstring of each method is the description that agents see."""
+
+    def __init__(self, memory: MemoryStore) -> None:
+        self._memory = full_memory(memory, "the MCP server")
+
+    async def list_memories(self, limit: Limit = 20, offset: Offset = 0) -> dict[str, Any]:
+        """Stored memories, newest first, with the number of all."""
+        every = await self._newest_first()
+        page = [_row(each) for each in every[offset : offset + limit]]
+        return {"total": len(every), "offset": offset, "memories": _as_data(page)}
+
+    async def show_memory(self, key: Key) -> dict[str, Any]:
+        """One memory with all of its fields."""
+        found = (await self._memory.get_many([key])).get(key)
+        if found is None:
+            raise NotFoundError(f"there is no memory {key!r}: list_memories shows all keys")
+        return dict(_as_data(_row(found)))
+
+    async def edit_memory(
+        self,
+        key: Key,
+        text: Annotated[str | None, Field(min_length=1, description="The new text.")] = None,
+        category: MemoryCategory | None = None,
+        importance: Annotated[float | None, Field(ge=0, le=1, description="From 0 to 1.")] = None,
+        tags: Annotated[list[str] | None, Field(description="The tags, in place of the present ones.")] = None,
+        verified: Annotated[bool | None, Field(description="Whether you have just verified it.")] = None,
+    ) -> dict[str, Any]:
+        """Change the text or the fields of a memory. What is not given stays, and so does its key."""
+        changed = await change_memory(
+            self._memory, key, text=text, category=category, importance=importance, tags=tags, verified=verified
+        )
+        return dict(_as_data({"key": changed.key, "content": changed.content, "metadata": changed.fields()}))
+
+    async def forget(
+        self, keys: Annotated[list[str], Field(min_length=1, description="Keys, as list_memories returns them.")]
+    ) -> dict[str, list[str]]:
+        """Delete memories permanently. Ask the user first. Returns the deleted and the unknown keys."""
+        known = await self._memory.get_many(keys)
+        await self._memory.forget(*known)
+        return {"forgotten": list(known), "unknown": [key for key in keys if key not in known]}
+
+    async def export_memories(self, limit: Page = 200, offset: Offset = 0) -> str:
+        """Stored memories as JSON Lines for import_memories, newest first."""
+        page = (await self._newest_first())[offset : offset + limit]
+        # As an escape, which is the same text in JSON, it can neither open nor close a tag.
+        lines = (json.dumps(_row(each), ensure_ascii=False).replace("<", r"\u003c") for each in page)
+        return "\n".join(lines) or NOTHING_FOUND_TEXT
+
+    async def import_memories(
+        self, lines: Annotated[str, Field(description="JSON Lines: objects with key, content and metadata.")]
+    ) -> dict[str, int]:
+        """Store memories from JSON Lines, as export_memories returns them. An existing key is replaced."""
+        rows = list(rows_in(lines, "line"))
+        if other := [record.key for shelf, record in rows if shelf or record.kind != "memory"]:
+            raise DecodeError(f"only memories can be imported, use `scrum-master memory import` for {other[:3]}")
+        await self._memory.store_many([(record.key, record.text, record.data) for _, record in rows])
+        return {"stored": len(rows)}
+
+    async def _newest_first(self) -> list[MemoryResult]:
+        return sorted(await self._memory.every(), key=lambda each: (-instant(each.memory.created_at), each.key))
+
+
+def _row(result: MemoryResult) -> dict[str, Any]:
+    memory = result.memory
+    return {"key": memory.key, "content": memory.content, "metadata": memory.fields()}
 
 
 def _rendered(context: FormattedContext) -> str:

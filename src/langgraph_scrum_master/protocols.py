@@ -290,8 +290,8 @@ class SessionMemory(MemoryStore, Protocol):
         """Store the summary of a session; ending it again replaces the summary."""
         ...
 
-    async def last_session(self) -> MemoryResult | None:
-        """The summary of the last session."""
+    async def last_session(self, other_than: str = "") -> MemoryResult | None:
+        """The summary of the session that ended last, other than this one."""
         ...
 
 

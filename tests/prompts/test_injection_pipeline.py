@@ -30,7 +30,7 @@ from langgraph_scrum_master.model import DivergenceAlert, Query
 from langgraph_scrum_master.prompts import PromptResult, RecencyFactor, get_recency_factor
 from langgraph_scrum_master.prompts.divergence import divergence
 from langgraph_scrum_master.prompts.hints import hints
-from langgraph_scrum_master.prompts.markdown import HEADINGS, markdown
+from langgraph_scrum_master.prompts.markdown import HEADINGS, closing, markdown
 from langgraph_scrum_master.prompts.pipeline import NOTHING_FOUND
 from langgraph_scrum_master.prompts.priority import diversity_bonus, priority, summed_relevance
 from langgraph_scrum_master.prompts.sections import Costs, allocate, shortened_context
@@ -266,6 +266,9 @@ async def test_an_alert_stands_at_the_top_when_the_prompt_leaves_recent_work() -
     assert lines[2:4] == ["### ⚠️ Note: Activity Shift Detected", "⚠️ DIVERGENCE DETECTED"]
     assert re.fullmatch(r'Recent activity in \w+( \w+)? space: ".+"', lines[4])
     assert re.fullmatch(r"Current appears different - similarity: 0\.\d\d", lines[5])
+    section = result.text[: result.text.index("\n\n###", result.text.index("Shift"))]
+    assert section.endswith("\nThis may indicate a context switch to a new topic.")
+    assert result.text.count("context switch") == 1
     assert result.text.count("DIVERGENCE DETECTED") == 1
     assert 1 <= len(result.divergence_alerts) <= 3
 
@@ -331,7 +334,7 @@ def fitted(wanted: Mapping[str, Sequence[RetrievedContext]], budget: TokenBudget
     """Tokens of each section as it is rendered alone."""
     costs = Costs(
         estimate_tokens("## Relevant Context\n\n"),
-        {name: estimate_tokens(heading + "\n\n") for name, heading in HEADINGS.items()},
+        {name: estimate_tokens("\n".join([heading, *closing(name), "\n"])) for name, heading in HEADINGS.items()},
         lambda context: estimate_tokens(f"- {context.content}\n"),
         estimate_tokens,
     )
@@ -341,7 +344,7 @@ def fitted(wanted: Mapping[str, Sequence[RetrievedContext]], budget: TokenBudget
 
 def test_each_section_keeps_to_its_tokens_while_the_others_are_full() -> None:
     full = {
-        "divergence_alert": [a_line(i, "alert") for i in range(20)],
+        "divergence_alert": [a_line(i, "alert", words=39) for i in range(20)],
         "high_relevance": [a_line(i) for i in range(20)],
         "single_space": [a_line(i + 20) for i in range(20)],
         "recent_session": [a_line(1, "session", words=400)],
@@ -418,7 +421,7 @@ async def test_the_sections_stand_in_the_order_of_the_template() -> None:
     )
     await pipeline.aend_session("s0", "The last session moved the login to JWT.")
 
-    result = await pipeline.ainject_context(ELSEWHERE, "s9")
+    result = await pipeline.ainject_context(ELSEWHERE, "s1")
 
     assert headings(result.text) == [
         "## Relevant Context",
@@ -824,9 +827,9 @@ async def test_short_memories_alone_fill_their_900_tokens() -> None:
     assert 850 <= estimate_tokens(memories) <= 900
 
 
-async def test_recent_is_what_is_less_than_two_hours_old() -> None:
-    for hours, alerts in ((1.9, True), (2.1, False)):
-        pipeline = await a_pipeline([a_memory(memory.content, hours * HOUR, "another") for memory in RECENT])
+async def test_only_turns_of_the_session_itself_are_compared_and_alerts_can_be_switched_off() -> None:
+    for session, options, alerts in (("s1", {}, True), ("another", {}, False), ("s1", {"alerts": False}, False)):
+        pipeline = await a_pipeline([a_memory(memory.content, HOUR, session) for memory in RECENT], **options)
 
         assert bool((await pipeline.ainject_context(ELSEWHERE, "s1")).divergence_alerts) is alerts
 

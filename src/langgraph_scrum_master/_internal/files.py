@@ -78,6 +78,13 @@ def first_bytes(path: Path | str, count: int) -> bytes:
         return file.read(count)
 
 
+def last_bytes(path: Path | str, count: int) -> bytes:
+    """The last bytes of a file. Raises OSError; UnfitFileError if it is not a regular file."""
+    with _open(path, None) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - count))
+        return file.read(count)
+
+
 @contextmanager
 def _open(path: Path | str, folder: Path | None) -> Iterator[BinaryIO]:
     resolved = Path(path) if folder is None else _within(Path(path), folder)

@@ -211,4 +211,4 @@ def _give_up(why: str) -> NoReturn:
 
 def _is_hook() -> bool:
     """Whether a coding agent runs a hook: it would treat exit code 2 as an order to stop."""
-    return "hook" in sys.argv[1:4]
+    return "hook" in sys.argv[1:4] and not {"install", "uninstall"} & set(sys.argv)

@@ -11,7 +11,14 @@ from rich.text import Text
 
 from langgraph_scrum_master.briefing.settings import strict_setting
 from langgraph_scrum_master.cli.console import Console
-from langgraph_scrum_master.cli.settings import BRIEFING_SETTINGS, DECLARED, Settings, SettingValue, scrum_master
+from langgraph_scrum_master.cli.settings import (
+    BRIEFING_SETTINGS,
+    DECLARED,
+    HOOK_SETTINGS,
+    Settings,
+    SettingValue,
+    scrum_master,
+)
 from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.cli.terminal import echo
 
@@ -42,6 +49,9 @@ def _value(name: str, given: SettingValue | None) -> object:
     """The value of a setting that is not a field of `InjectionConfig`."""
     if given is None:
         return DECLARED[name].default
+    if name in HOOK_SETTINGS:
+        setting = DECLARED[name]
+        return setting.checked(setting.parsed(given.value) if given.from_environment else given.value)
     if name not in BRIEFING_SETTINGS:
         return given.value
     return strict_setting(name, given.value, given.origin if given.from_environment else name)

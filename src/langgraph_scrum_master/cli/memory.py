@@ -8,17 +8,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from langgraph_scrum_master._internal.shapes import one_of
 from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.cli.terminal import echo, echo_json
 from langgraph_scrum_master.errors import ConfigError, DecodeError, NotFoundError
 from langgraph_scrum_master.memory.folder import is_memory
+from langgraph_scrum_master.memory.jsonl import row_of
+from langgraph_scrum_master.memory.records import RECORD_KINDS, Kind
 from langgraph_scrum_master.model import instant
 
 if TYPE_CHECKING:
@@ -45,7 +48,12 @@ Folder = Annotated[
 Namespace = Annotated[str, typer.Option(help="The namespace (tenant) of the records.")]
 Embedder = Annotated[str, typer.Option(help="The embedder that the memory was filled with: static, minilm or hash.")]
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="The search query.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="The key of the record, as `memory list` shows it.")]
+Shelf = Annotated[str, typer.Option(help="A shelf beside the memory, such as commits. `memory stats` lists them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+SESSIONS = "sessions"
+"""The shelf with what hooks keep of a coding agent's sessions."""
 
 _MAX_SPACES = 3
 
@@ -139,7 +147,7 @@ def import_(
     as_json: AsJson = False,
 ) -> None:
     """Import the records of a file that `memory export` wrote. Creates the memory if there is none."""
-    rows = list(_exported(file))
+    rows = _rows(file)
     with progress_bar("Storing", quiet=as_json) as progress:
         store = memory_at(folder, namespace, embedder, new=True)
         asyncio.run(store.import_records(rows, lambda done: progress(done, len(rows))))
@@ -147,6 +155,82 @@ def import_(
         echo(json.dumps({"stored": len(rows), "memory": folder}))
     else:
         Console(markup=False, highlight=False).print(f"Stored {len(rows)} records in {folder}.")
+
+
+@memory.command("list")
+def list_(
+    folder: Folder,
+    limit: Annotated[int, typer.Option(min=1, help="Number of records.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, help="Number of records to skip.")] = 0,
+    kind: Annotated[str | None, typer.Option(help=f"Only records of this kind: {', '.join(RECORD_KINDS)}.")] = None,
+    shelf: Shelf = "",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """List records, those stored last first. `memory export` writes all of them with all shelves."""
+    chosen = None if kind is None else cast("Kind", one_of("kind", kind, Kind))
+    store = shelf_at(folder, shelf, namespace, embedder)
+    records, total = asyncio.run(store.page(limit, offset, chosen))
+    if as_json:
+        rows = [row_of(shelf, each) for each in records]
+        echo_json(json.dumps({"total": total, "offset": offset, "records": rows}, indent=2))
+        return
+    table = folding_table("key", "kind", "created", "text")
+    for each in records:
+        created = str(each.data.get("created_at") or each.data.get("timestamp") or "")[:16].replace("T", " ")
+        table.add_row(Text(each.key), each.kind, Text(created), Text(" ".join(each.text.split())[:80]))
+    Console().print(table if records else "No records.")
+    if total > offset + len(records):
+        Console().print(f"{len(records)} of {total} records: --offset {offset + len(records)} shows the next ones.")
+
+
+@memory.command()
+def show(
+    folder: Folder,
+    key: KeyArgument,
+    shelf: Shelf = "",
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Show a whole record, with its metadata."""
+    records = asyncio.run(shelf_at(folder, shelf, namespace, embedder).with_key(key))
+    if not records:
+        raise NotFoundError(f"there is no record {key!r}: `scrum-master memory list` shows all keys")
+    for record in records:
+        row = row_of(shelf, record)
+        if as_json:
+            echo_json(json.dumps(row, indent=2))
+            continue
+        echo(record.text)
+        fields = {"key": record.key, "kind": record.kind, **record.data}
+        for name, value in fields.items():
+            echo(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
+
+
+@memory.command()
+def edit(
+    folder: Folder,
+    key: KeyArgument,
+    text: Annotated[str | None, typer.Option(help="The new text.")] = None,
+    category: Annotated[str | None, typer.Option(help="The new category.")] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1, help="From 0 to 1.")] = None,
+    tag: Annotated[list[str] | None, typer.Option(help="A tag, in place of the present ones. Repeat for more.")] = None,
+    verified: Annotated[bool | None, typer.Option("--verified/--unverified", help="Whether it is verified.")] = None,
+    namespace: Namespace = "default",
+    embedder: Embedder = "static",
+    as_json: AsJson = False,
+) -> None:
+    """Change the text or the fields of a memory. What is not given stays, and so does its key."""
+    from langgraph_scrum_master.learning.searcher import change_memory
+
+    given = {"text": text, "category": category, "importance": importance, "tags": tag, "verified": verified}
+    changed = asyncio.run(change_memory(memory_at(folder, namespace, embedder), key, **given))
+    if as_json:
+        echo_json(json.dumps({"key": changed.key, "content": changed.content, "metadata": changed.fields()}, indent=2))
+    else:
+        echo(f"Changed {changed.key}.")
 
 
 @memory.command()
@@ -158,18 +242,24 @@ def forget(
         typer.Option(metavar="TIME", help="Records made before this date, such as 2026-01-31, or date and time."),
     ] = None,
     session: Annotated[str | None, typer.Option(help="Records of this session.")] = None,
+    shelf: Shelf = "",
     namespace: Namespace = "default",
     embedder: Embedder = "static",
     as_json: AsJson = False,
 ) -> None:
-    """Delete records permanently, by key, age or session."""
+    """Delete records permanently, by key, age or session.
+
+    A session is also deleted from what hooks have kept of it.
+    """
     if not keys and before is None and session is None:
         raise ConfigError("nothing to forget: pass keys, --before or --session")
     until = None if before is None else instant(before)
     if until is not None and until <= 0:
         raise ConfigError(f"--before must be a date such as 2026-01-31, got {before!r}")
-    store = memory_at(folder, namespace, embedder)
+    store = shelf_at(folder, shelf, namespace, embedder)
     deleted = asyncio.run(store.forget_where(keys or (), before=until, session=session))
+    if session is not None and not shelf:
+        deleted += asyncio.run(store.beside(SESSIONS).forget_where(session=session))
     if as_json:
         echo(json.dumps({"forgotten": deleted, "memory": folder}))
     else:
@@ -190,7 +280,7 @@ def load(
 
     Creates the memory if there is none.
     """
-    rows = [_row(row, where) for row, where in _objects(file)]
+    rows = [(record.key, record.text, record.data) for _, record in _rows(file)]
     with progress_bar("Storing", quiet=as_json) as progress:
         store = memory_at(folder, namespace, embedder, new=True).store_many
         asyncio.run(store(rows, progress=lambda done: progress(done, len(rows))))
@@ -260,6 +350,16 @@ def memory_at(location: str, namespace: str, embedder: str, new: bool = False) -
     return ChromaMemory(folder, namespace=namespace, embedder=embedder)
 
 
+def shelf_at(location: str, shelf: str, namespace: str, embedder: str) -> DatabaseMemory:
+    """The memory, or a shelf beside it, which must exist."""
+    memory = memory_at(location, namespace, embedder)
+    if not shelf:
+        return memory
+    if shelf not in (names := asyncio.run(memory.shelves())):
+        raise NotFoundError(f"there is no shelf {shelf!r}: the shelves are {names}")
+    return memory.beside(shelf)
+
+
 def _findings(report: MemoryCheck) -> Iterator[str]:
     yield from report.problems
     for shelf in report.shelves:
@@ -273,40 +373,8 @@ def _findings(report: MemoryCheck) -> Iterator[str]:
         yield "Run again with --rebuild to rebuild everything that is derived from the records."
 
 
-def _exported(file: Path) -> Iterator[tuple[str, Record]]:
-    from langgraph_scrum_master.memory.maintenance import RECORD_KINDS
-    from langgraph_scrum_master.memory.records import Record
-
-    for row, where in _objects(file):
-        key, content, metadata = _row(row, where)
-        kind, shelf = row.get("kind", "memory"), row.get("shelf", "")
-        if kind not in RECORD_KINDS:
-            raise DecodeError(f"{where}: 'kind' must be one of {RECORD_KINDS}, got {kind!r}")
-        if not isinstance(shelf, str):
-            raise DecodeError(f"{where}: 'shelf' must be a string, got {shelf!r}")
-        yield shelf, Record(kind=kind, key=key, text=content, data=metadata)
-
-
-def _objects(file: Path) -> Iterator[tuple[dict[str, Any], str]]:
+def _rows(file: Path) -> list[tuple[str, Record]]:
     from langgraph_scrum_master._internal.files import LARGEST_RECORDING, load_text
+    from langgraph_scrum_master.memory.jsonl import rows_in
 
-    for number, line in enumerate(load_text(file, LARGEST_RECORDING).split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{file}:{number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise DecodeError(f"{where} is not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise DecodeError(f"{where} must be an object with the strings 'key' and 'content', got {line:.80}")
-        yield row, where
-
-
-def _row(row: dict[str, Any], where: str) -> tuple[str, str, dict[str, Any]]:
-    if not isinstance(row.get("key"), str) or not isinstance(row.get("content"), str):
-        raise DecodeError(f"{where} must be an object with the strings 'key' and 'content', got {json.dumps(row):.80}")
-    metadata = row.get("metadata", {})
-    if not isinstance(metadata, dict):
-        raise DecodeError(f"{where}: 'metadata' must be an object, got {metadata!r:.80}")
-    return row["key"], row["content"], metadata
+    return list(rows_in(load_text(file, LARGEST_RECORDING), str(file)))

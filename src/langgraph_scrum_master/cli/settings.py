@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from langgraph_scrum_master._internal.settings import ENV_PREFIX, Setting, settings_of
 from langgraph_scrum_master.briefing.settings import BriefingConfig
 from langgraph_scrum_master.cli.terminal import echo
-from langgraph_scrum_master.config import InjectionConfig, PartsConfig
+from langgraph_scrum_master.config import HookConfig, InjectionConfig, PartsConfig
 from langgraph_scrum_master.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FILE = "scrum-master.toml"
 """Searched for in the working directory and its parents."""
 
-CONFIGS = (InjectionConfig, PartsConfig, BriefingConfig)
+CONFIGS = (InjectionConfig, PartsConfig, BriefingConfig, HookConfig)
 """The dataclasses that declare settings."""
 
 DECLARED: dict[str, Setting] = {each.name: each for config in CONFIGS for each in settings_of(config)}
@@ -33,6 +33,9 @@ DECLARED: dict[str, Setting] = {each.name: each for config in CONFIGS for each i
 
 BRIEFING_SETTINGS = frozenset(each.name for each in settings_of(BriefingConfig))
 """The names of the settings of session briefings."""
+
+HOOK_SETTINGS = frozenset(each.name for each in settings_of(HookConfig))
+"""The names of the settings of hooks."""
 
 OTHERS = frozenset(DECLARED) - {each.name for each in settings_of(InjectionConfig)}
 """The names of the settings that are not fields of `InjectionConfig`."""
@@ -99,7 +102,9 @@ def scrum_master(given: Settings) -> ScrumMaster:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
     values = {
-        name: each.value for name, each in given.items() if not each.from_environment and name not in BRIEFING_SETTINGS
+        name: each.value
+        for name, each in given.items()
+        if not each.from_environment and name not in BRIEFING_SETTINGS | HOOK_SETTINGS
     }
     return ScrumMaster.from_env(os.environ, **values)
 

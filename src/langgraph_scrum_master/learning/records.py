@@ -88,6 +88,35 @@ def noted(
     return Memory(content=text, importance=importance, created_at=now, metadata=metadata)
 
 
+def edited(
+    memory: Memory,
+    *,
+    text: str | None = None,
+    category: str | None = None,
+    importance: float | None = None,
+    tags: Iterable[str] | None = None,
+    verified: bool | None = None,
+    now: str | None = None,
+) -> Memory:
+    """The memory with these changes; what is None stays. The key and the time of creation stay too."""
+    now = now or utc_now()
+    metadata = memory.metadata
+    made = noted(
+        memory.content if text is None else text,
+        category if category is not None else metadata.get("category", "fact"),
+        memory.importance if importance is None else importance,
+        tags=metadata.get("tags", ()) if tags is None else tags,
+        verified=metadata.get("verification_status") == "verified" if verified is None else verified,
+        now=now,
+    )
+    if verified is None and "verified_at" in metadata:
+        made.metadata["verified_at"] = metadata["verified_at"]
+    rest = {name: value for name, value in metadata.items() if name not in ("verified_at", "tags")}
+    return replace(
+        memory, content=made.content, importance=made.importance, metadata=rest | made.metadata | {"edited_at": now}
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeUnit(Plain):
     """A function, class, method, module or constant."""

@@ -167,9 +167,9 @@ class MemoryAdapter:
         """Store the summary of a session."""
         await self._with("sessions").end_session(session_id, summary, at)
 
-    async def last_session(self) -> MemoryResult | None:
-        """The summary of the session that ended last."""
-        return await self._with("sessions").last_session()
+    async def last_session(self, other_than: str = "") -> MemoryResult | None:
+        """The summary of the session that ended last, other than this one."""
+        return await self._with("sessions").last_session(other_than)
 
     @property
     def namespace(self) -> str:

@@ -88,13 +88,21 @@ class ChromaMemory(DatabaseMemory):
         file = backend.store.file
         if not file.exists():
             return is_memory(file.parent)
-        return _has_shelf(file, backend.tenant, backend.shelf)
+        return _has_records(file, backend.tenant, "AND name = ?", backend.shelf)
+
+    @property
+    def begun_anywhere(self) -> bool:
+        """Whether the memory or a shelf beside it has records, as `begun`."""
+        backend = self._backend
+        if not isinstance(backend, StoreBackend) or backend.store.file is None or not backend.store.file.exists():
+            return self.begun
+        return _has_records(backend.store.file, backend.tenant)
 
 
-def _has_shelf(file: Path, tenant: str, shelf: str) -> bool:
+def _has_records(file: Path, tenant: str, where: str = "", *values: str) -> bool:
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
-        query = "SELECT 1 FROM shelves WHERE tenant = ? AND name = ? AND records > 0"
-        return database.execute(query, (tenant, shelf)).fetchone() is not None
+        query = f"SELECT 1 FROM shelves WHERE tenant = ? AND records > 0 {where}"
+        return database.execute(query, (tenant, *values)).fetchone() is not None
     # Opening the memory reports what is wrong with the file.
     return True
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.record_memory import RecordMemory
-from langgraph_scrum_master.memory.records import SEARCHED, Record
+from langgraph_scrum_master.memory.records import RECORD_KINDS, SEARCHED, Kind, Record
 from langgraph_scrum_master.memory.store import StoreBackend
 
 if TYPE_CHECKING:
@@ -40,6 +40,19 @@ class DatabaseMemory(RecordMemory):
         from langgraph_scrum_master.memory.maintenance import back_up
 
         await self._call(back_up, self._store_backend, target)
+
+    async def page(self, limit: int, offset: int = 0, kind: Kind | None = None) -> tuple[list[Record], int]:
+        """Some records of this shelf, those stored last first, and the number of all; only of a kind, if given."""
+        from langgraph_scrum_master.memory.maintenance import page_of_records
+
+        kinds = RECORD_KINDS if kind is None else (kind,)
+        return await self._call(page_of_records, self._store_backend, kinds, limit, offset)
+
+    async def with_key(self, key: str) -> list[Record]:
+        """The records of this shelf with this key: several if they are of different kinds."""
+        from langgraph_scrum_master.memory.maintenance import records_with_key
+
+        return await self._call(records_with_key, self._store_backend, key)
 
     def export(self) -> Iterator[dict[str, Any]]:
         """All records of this tenant, shelf by shelf, as JSON objects."""

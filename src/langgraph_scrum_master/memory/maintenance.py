@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,13 @@ import numpy as np
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.database import DerivedError, ShelfRow, Statements
-from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record, distinct_records
+from langgraph_scrum_master.memory.jsonl import row_of
+from langgraph_scrum_master.memory.records import RECORD_KINDS, SEARCHED, Kind, Record, distinct_records
 from langgraph_scrum_master.memory.shelf import count_new, words_of
 from langgraph_scrum_master.memory.sqlite import SqliteDatabase
 from langgraph_scrum_master.memory.statistics import Statistics
 from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.memory.writer import rebuild
-
-RECORD_KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
 
 _PAGE = 1_000
 """Records per batch."""
@@ -165,17 +164,24 @@ def export_records(backend: StoreBackend) -> Iterator[dict[str, Any]]:
                 records = statements.records(row.id, ids[start : start + _PAGE])
                 for number in ids[start : start + _PAGE]:
                     if record := records.get(number):
-                        yield _to_json(name, record)
+                        yield row_of(name, record)
 
 
-def _to_json(shelf: str, record: Record) -> dict[str, Any]:
-    return {
-        "shelf": shelf,
-        "kind": record.kind,
-        "key": record.key,
-        "content": record.text,
-        "metadata": record.data,
-    }
+def page_of_records(backend: StoreBackend, kinds: Sequence[Kind], limit: int, offset: int) -> tuple[list[Record], int]:
+    """Some records of a shelf, those stored last first, and the number of all."""
+    shelf = backend.current()
+    if shelf.row is None:
+        return [], 0
+    with backend.store.database.reading() as statements:
+        ids = sorted((each for kind in kinds for each in statements.ids(shelf.row.id, kind)), reverse=True)
+    found = shelf.records(ids[offset : offset + limit])
+    return [found[each] for each in ids[offset : offset + limit] if each in found], len(ids)
+
+
+def records_with_key(backend: StoreBackend, key: str) -> list[Record]:
+    """The records of a shelf with this key, of any kind."""
+    shelf = backend.current()
+    return [record for kind in RECORD_KINDS for record in shelf.keyed(kind, [key])]
 
 
 def import_records(backend: StoreBackend, rows: Iterable[tuple[str, Record]], progress: Callable[[int], None]) -> int:

@@ -25,10 +25,12 @@ from langgraph_scrum_master.memory.records import (
     PatternResult,
     Ranked,
     Record,
+    created_of,
     decode,
     distinct_records,
     memory_record,
     result_of,
+    session_of,
     why,
 )
 from langgraph_scrum_master.model import digest, instant, utc_now
@@ -264,9 +266,12 @@ class RecordMemory:
             return
         await self.put([Record(kind="session", key=key, text=summary, data=json_shapes(data))])
 
-    async def last_session(self) -> MemoryResult | None:
-        """The summary of the session that ended last."""
+    async def last_session(self, other_than: str = "") -> MemoryResult | None:
+        """The summary of the session that ended last, other than this one."""
         record = await self._call(self._backend.newest, "session")
+        if record and other_than and session_of(record) == other_than:
+            others = [each for each in await self.list_all("session") if session_of(each) != other_than]
+            record = max(others, key=created_of, default=None)
         return result_of(record, Match(1.0)) if record else None
 
     async def search_decisions(

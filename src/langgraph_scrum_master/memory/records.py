@@ -197,6 +197,9 @@ Kind: TypeAlias = Literal["memory", "decision", "pattern", "session", "relations
 SEARCHED: tuple[Kind, ...] = ("memory", "decision", "pattern", "session")
 """The kinds that `search_similar` searches."""
 
+RECORD_KINDS: tuple[Kind, ...] = (*SEARCHED, "relationship")
+"""All kinds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:

@@ -1,22 +1,19 @@
-"""Detects that a query differs from recent work."""
+"""Detects that a query differs from its session so far."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 
 from langgraph_scrum_master.memory.records import MemoryResult
-from langgraph_scrum_master.model import DivergenceAlert, Query, RetrievedContext, instant
+from langgraph_scrum_master.model import DivergenceAlert, Query, RetrievedContext
 from langgraph_scrum_master.protocols import SessionMemory, State
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 from langgraph_scrum_master.text.terms import terms
 from langgraph_scrum_master.text.trim import trim
 
-RECENT_SECONDS = 2 * 3_600.0
-
 COMPARED = 10
-"""The number of recent memories that the query is compared with."""
+"""The number of latest turns that the query is compared with."""
 
 _MAX_ALERTS = 3
 """The maximum number of alerts per query."""
@@ -38,7 +35,10 @@ _TOPIC_SPACES = [space for space in SPACES if space.code in ("E1", "E6", "E7", "
 
 
 class DivergenceSource:
-    """Alerts if a query differs from all memories of the session and of the last two hours."""
+    """Alerts if a query differs from the latest turns of its session.
+
+    Memories of other sessions are not compared: they are notes on anything, and not what the user was working on.
+    """
 
     name = "alert"
 
@@ -46,22 +46,22 @@ class DivergenceSource:
         self._memory = memory
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
-        """Up to three alerts, least similar first; none if the query is similar to a recent memory."""
-        if max(len(terms(query.text)), len(_UNSPACED.findall(query.text)) // 2) < LEAST_WORDS:
+        """Up to three alerts, least similar first; none if the query is similar to a turn."""
+        if not query.session or max(len(terms(query.text)), len(_UNSPACED.findall(query.text)) // 2) < LEAST_WORDS:
             return []
-        since = datetime.fromtimestamp(instant(query.now) - RECENT_SECONDS, UTC).isoformat()
-        recent = await self._memory.recent(query.text, query.session, since, k=COMPARED)
-        return [_context(query, alert) for alert in divergence(recent)]
+        return [_context(query, alert) for alert in divergence(await own_turns(self._memory, query, COMPARED))]
+
+
+async def own_turns(memory: SessionMemory, query: Query, k: int) -> list[MemoryResult]:
+    """The latest memories of the query's session, newest first."""
+    recent = await memory.recent(query.text, query.session, query.now, k=k)
+    return [each for each in recent if each.metadata.get("session") == query.session]
 
 
 def continues(query: Query, contexts: Sequence[RetrievedContext], bar: float) -> bool:
-    """Whether a recent memory is relevant to the query. Then there is no change of topic to detect."""
-    since = instant(query.now) - RECENT_SECONDS
-    relevant = (context for context in contexts if context.source == "memory" and context.relevance_score >= bar)
-    return any(
-        instant(context.created_at) >= since or (query.session and context.metadata.get("session") == query.session)
-        for context in relevant
-    )
+    """Whether a memory of the session is relevant to the query. Then there is no change of topic to detect."""
+    own = (context for context in contexts if context.metadata.get("session") == query.session)
+    return any(context.source == "memory" and context.relevance_score >= bar for context in own)
 
 
 def divergence(recent: Sequence[MemoryResult]) -> list[DivergenceAlert]:

@@ -23,15 +23,23 @@ HEADINGS = {
 }
 """The heading of each section, in order."""
 
+CLOSINGS = {"divergence_alert": "This may indicate a context switch to a new topic."}
+"""The last line of sections that have one."""
+
 
 def markdown(sections: Mapping[str, Sequence[RetrievedContext]], now: float, zone: tzinfo) -> str:
     """The non-empty sections in order; empty if there are none."""
     parts = [
-        "\n".join([heading, *(line(context, now, zone) for context in contexts)])
+        "\n".join([heading, *(line(context, now, zone) for context in contexts), *closing(name)])
         for name, heading in HEADINGS.items()
         if (contexts := sections.get(name))
     ]
     return "\n\n".join([TITLE, *parts]) if parts else ""
+
+
+def closing(name: str) -> list[str]:
+    """The last line of a section, if it has one."""
+    return [CLOSINGS[name]] if name in CLOSINGS else []
 
 
 def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:

@@ -24,8 +24,8 @@ from langgraph_scrum_master.model import (
 )
 from langgraph_scrum_master.prompts.divergence import DivergenceSource, continues
 from langgraph_scrum_master.prompts.hints import hints
-from langgraph_scrum_master.prompts.last_session import SessionSource
-from langgraph_scrum_master.prompts.markdown import HEADINGS, TITLE, line, markdown
+from langgraph_scrum_master.prompts.last_session import TURN, SessionSource
+from langgraph_scrum_master.prompts.markdown import HEADINGS, TITLE, closing, line, markdown
 from langgraph_scrum_master.prompts.priority import prioritized
 from langgraph_scrum_master.prompts.result import PromptResult
 from langgraph_scrum_master.prompts.sections import (
@@ -39,7 +39,16 @@ from langgraph_scrum_master.prompts.sections import (
     allocate,
 )
 from langgraph_scrum_master.prompts.similar import SimilarSource
-from langgraph_scrum_master.protocols import Clock, MemoryStore, Source, TokenCounter, checked_memory, missing, supports
+from langgraph_scrum_master.protocols import (
+    Clock,
+    MemoryStore,
+    SessionMemory,
+    Source,
+    TokenCounter,
+    checked_memory,
+    missing,
+    supports,
+)
 from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve
@@ -69,6 +78,10 @@ class InjectionPipeline:
 
     `session_summary` is the summary of the last session; by default the memory has it from `end_session`. Contexts
     from additional `sources` are ranked together with the memories. Days and times of day are those of `zone`.
+
+    `sessions` is the memory with the turns and summaries of sessions, by default the memory itself. `alerts=False`
+    switches alerts off. With `precise`, only what is about the prompt is given: memories that may answer it and have
+    several of its words in one place, and the last session's summary if the prompt is about that session.
     """
 
     def __init__(
@@ -80,6 +93,9 @@ class InjectionPipeline:
         min_relevance_score: float = MIN_RELEVANCE_SCORE,
         deadline: float = 2.0,
         session_summary: str | None = None,
+        sessions: SessionMemory | None = None,
+        alerts: bool = True,
+        precise: bool = False,
         sources: Iterable[Source] = (),
         zone: tzinfo = UTC,
         clock: Clock = time.time,
@@ -93,7 +109,9 @@ class InjectionPipeline:
         if not deadline > 0:
             raise ConfigError(f"deadline must be a number of seconds above 0, got {deadline!r}")
         self._memory = checked_memory(memory)
-        self._sessions = memory if supports(memory, "sessions") else None
+        self._sessions = sessions or (memory if supports(memory, "sessions") else None)
+        self._alerts = alerts
+        self._precise = precise
         self._sources = tuple(sources)
         self._summary = session_summary
         self._bar = min_relevance_score
@@ -178,7 +196,7 @@ class InjectionPipeline:
     async def _search_memory(self, query: Query) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
         """Search the memory, sequentially: in one process, concurrent searches slow each other down."""
         until = asyncio.get_running_loop().time() + self._deadline
-        similar = SimilarSource(self._memory)
+        similar = SimilarSource(self._memory, self._precise)
         contexts, failures = await retrieve([query], {}, [similar], self._deadline, must=(similar.name,))
         remaining = max(0.0, until - asyncio.get_running_loop().time())
         more, further = await retrieve([query], {}, self._session_sources(query, contexts), remaining)
@@ -197,8 +215,12 @@ class InjectionPipeline:
     def _session_sources(self, query: Query, contexts: Sequence[RetrievedContext]) -> list[Source]:
         if self._sessions is None:
             return []
-        last: list[Source] = [SessionSource(self._sessions)] if self._summary is None else []
-        return last if continues(query, contexts, MIN_RELEVANCE_SCORE) else [*last, DivergenceSource(self._sessions)]
+        last: list[Source] = []
+        if self._summary is None:
+            last.append(SessionSource(self._sessions, self._precise, self._bar))
+        if not self._alerts or continues(query, contexts, MIN_RELEVANCE_SCORE):
+            return last
+        return [*last, DivergenceSource(self._sessions)]
 
     def _fit(
         self, query: Query, contexts: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]
@@ -208,7 +230,9 @@ class InjectionPipeline:
         costs = self._costs(query, count)
         kept, over = allocate(wanted, self._budget, costs)
         best = [*kept[SESSION], *kept[CLOSE], *kept[RELATED]][:MAX_HINTED]
-        fitting_hints, other_hints = allocate({HINTS: hints(query, best, self._zone)}, self._budget, costs)
+        turns = [context for context in contexts if context.source == TURN] if best else []
+        hinted = {HINTS: hints(query, best, self._zone, turns)}
+        fitting_hints, other_hints = allocate(hinted, self._budget, costs)
         kept[HINTS] = fitting_hints[HINTS]
         text, tokens, excess = self._render(query, kept, count)
         included = tuple(
@@ -238,7 +262,7 @@ class InjectionPipeline:
         if self._summary and query.text.strip():
             summaries = [_summary(query, self._summary)]
         summary_keys = {context.key for context in summaries}
-        others = [_head(context) for context in contexts if context.source not in ("alert", "session")]
+        others = [_head(context) for context in contexts if context.source not in ("alert", "session", TURN)]
         ranked, weak = prioritized(others, self._bar, instant(query.now), self._weights)
         good = [context for _, context in ranked]
         question, tolerance = ExactTexts(query.text), 20 + len(query.text) // 2
@@ -267,7 +291,7 @@ class InjectionPipeline:
                 cache[key] = count(line(context, now, self._zone) + "\n")
             return cache[key]
 
-        headings = {name: count(f"{heading}\n\n") for name, heading in HEADINGS.items()}
+        headings = {name: count("\n".join([heading, *closing(name), "\n"])) for name, heading in HEADINGS.items()}
         return Costs(count(f"{TITLE}\n\n"), headings, cost, count)
 
     def _render(
@@ -287,7 +311,7 @@ def _without_reserved(
     contexts: list[RetrievedContext], failures: tuple[SourceFailure, ...]
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
     """The contexts of custom sources. Names that the pipeline uses itself are rejected as failures."""
-    reserved = [context for context in contexts if context.source in ("alert", "session", "hint")]
+    reserved = [context for context in contexts if context.source in ("alert", "session", "hint", TURN)]
     rejected = {
         context.source: SourceFailure(source=context.source, error=f"a source must not return {context.source!r}")
         for context in reserved

@@ -232,6 +232,7 @@ class MemoryConformance:
         self.run(memory.end_session("s2", "Second.", "2026-03-02T12:00:00Z"))
         self.run(memory.end_session("s1", "Still first.", "2026-03-02T11:30:00Z"))
         last = self.run(memory.last_session())
+        before = self.run(memory.last_session("s2"))
 
         two = self.open("another")
         assert supports(two, "sessions")
@@ -242,6 +243,8 @@ class MemoryConformance:
         assert nothing is None
         assert last is not None
         assert last.content == "Second."
+        assert before is not None
+        assert before.content == "Still first."
 
     def test_of_texts_without_a_time_the_last_written_are_the_newest(self) -> None:
         memory = self.open("a")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import log1p
 from typing import NamedTuple
 
@@ -30,6 +30,12 @@ def says_something(text: str) -> bool:
     lines = [line for line in FRONT_MATTER.sub("", text).split("\n") if line.strip()]
     body = [line for line in lines if not line.lstrip().startswith("#") and not set(line.strip()) <= set("=-~*_")]
     return any(map(str.isalnum, "".join(body)))
+
+
+def neighbouring_terms(text: str) -> Iterator[frozenset[str]]:
+    """The terms of each sentence or line of the text together with those of the next one."""
+    pieces = [frozenset(terms(piece)) for piece in _pieces(text)]
+    return (first | second for first, second in zip(pieces, [*pieces[1:], frozenset[str]()], strict=True))
 
 
 def passage_of(text: str, wanted: Mapping[str, float], fits: Callable[[str], bool]) -> Passage:
