@@ -517,16 +517,18 @@ def test_all_commands_take_the_same_sources_and_say_what_they_were_given(
     tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: str, source: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = {
+    expected = {
         "c.db": "c.db: SQLite checkpoint database, 2 threads, 7 steps",
         "run.jsonl": "run.jsonl: 1 state" if command == "detect" else "run.jsonl: 2 states",
         "snapshots": "snapshots: 2 snapshots in 2 files",
         "chat.jsonl": "chat.jsonl: 1 state" if command == "detect" else "chat.jsonl: 2 messages",
     }[source]
-    (tmp_path / "c.db").write_bytes(database.read_bytes())
+    for file in database.parent.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
     _chat(tmp_path, [("user", "Build it."), ("dev", ASKS)])
-    states = [a_state(("user", "Build.")), a_state(("user", "Build."), ("dev", ASKS))]
-    (tmp_path / "run.jsonl").write_text("".join(json.dumps(state) + "\n" for state in states))
+    said = [{"role": "assistant", "name": "dev", "content": text} for text in ("Let me see.", ASKS)]
+    states = [json.dumps({"messages": said[:end], "current_agent": "dev"}) for end in (1, 2)]
+    (tmp_path / "run.jsonl").write_text("\n".join(states))
     for i in range(2):
         write_snapshots(tmp_path / "snapshots" / f"{i}.json", [a_snapshot(step=i)])
 
@@ -534,7 +536,7 @@ def test_all_commands_take_the_same_sources_and_say_what_they_were_given(
 
     assert done.exit_code == 0, done.output
     shown = (tmp_path / "inspector.html").read_text() if command == "inspect" else done.stdout
-    assert said in shown
+    assert expected in shown
 
 
 def test_detect_looks_at_the_latest_state_of_each_thread(database: Path) -> None:
@@ -554,7 +556,8 @@ def test_what_was_recorded_comes_first_and_a_replay_is_marked_as_hypothetical(da
     assert "What the dev read" in detail
     assert detail.index("What the dev read") < detail.index("Hypothetical, a replay with these settings differs:")
     assert "outcome: injected → abstained" in detail
-    assert "recorded 1 injected, 3 no record, 1 silent; hypothetical replay 1 abstained, 4 silent." in detail
+    counted = "5 steps: recorded 1 injected, 3 no record, 1 silent; hypothetical replay 1 abstained, 4 silent."
+    assert " ".join(detail.split()).endswith(counted)
 
 
 def test_a_step_without_a_recorded_result_says_so(tmp_path: Path) -> None:

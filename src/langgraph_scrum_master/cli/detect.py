@@ -52,12 +52,13 @@ def detect(
 
 
 def _states(source: str, thread: str | None, subgraph: str | None) -> tuple[dict[str, Any], list[Problem], str]:
+    from langgraph_scrum_master.replay.inventory import counted
     from langgraph_scrum_master.replay.loading import latest_states
     from langgraph_scrum_master.team.record.files import states_in
 
     if source == "-":
         found = states_in(Path(source), typer.get_text_stream("stdin").read())
-        return dict(found), [], f"standard input: {len(found)} state{'' if len(found) == 1 else 's'}"
+        return dict(found), [], f"standard input: {counted(len(found), 'state')}"
     states, problems, read = latest_states(source, thread, subgraph)
     if not states and problems:
         raise DecodeError(problems[0].error)

@@ -32,11 +32,11 @@ class Inventory:
         if self._source is not None and is_database(self._source):
             server = str(self._source).startswith(POSTGRES)
             kind = f"{'PostgreSQL' if server else 'SQLite'} checkpoint database"
-            counts = [_count(len(self._threads), "thread"), _count(self._kinds.total(), "step")]
+            counts = [counted(len(self._threads), "thread"), counted(self._kinds.total(), "step")]
             return f"{database_name(str(self._source))}: {', '.join((kind, *counts))}"
-        held = " and ".join(_count(number, kind) for kind, number in sorted(self._kinds.items())) or "nothing"
-        files = f" in {_count(len(self._files), 'file')}" if self._source and Path(self._source).is_dir() else ""
-        threads = f", {_count(len(self._threads), 'thread')}" if len(self._threads) > 1 else ""
+        held = " and ".join(counted(number, kind) for kind, number in sorted(self._kinds.items())) or "nothing"
+        files = f" in {counted(len(self._files), 'file')}" if self._source and Path(self._source).is_dir() else ""
+        threads = f", {counted(len(self._threads), 'thread')}" if len(self._threads) > 1 else ""
         return f"{self._name()}: {held}{files}{threads}"
 
     def _name(self) -> str:
@@ -54,5 +54,6 @@ def _kind(snapshot: Snapshot) -> str:
     return "snapshot" if snapshot.written_by or snapshot.origin == "run" else "state"
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """The number with its noun, such as `2 threads`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

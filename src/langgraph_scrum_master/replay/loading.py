@@ -14,7 +14,7 @@ from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot, instant
 from langgraph_scrum_master.replay.checkpoints import Run, history_steps, is_saved_state, thread_steps
 from langgraph_scrum_master.replay.databases import database_name, is_database
-from langgraph_scrum_master.replay.inventory import Inventory
+from langgraph_scrum_master.replay.inventory import Inventory, counted
 from langgraph_scrum_master.replay.model import Problem
 from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, Placed, run_name, snapshots_in, states_in
@@ -62,8 +62,7 @@ def latest_states(
     """The latest state of each thread of a source, or of each run without one; the problems; and what was read."""
     if thread is None and subgraph is None and not is_database(source) and Path(source).is_file():
         found = states_in(Path(source))
-        kind = "state" if len(found) == 1 else f"latest states of {len(found)} runs"
-        return dict(found), [], f"{Path(source).name}: {kind}"
+        return dict(found), [], f"{Path(source).name}: {counted(len(found), 'state')}"
     inventory, latest, problems = Inventory(source), dict[str, object](), list[Problem]()
     for run in runs(source, thread, subgraph, most=None):
         for placed in run.snapshots:

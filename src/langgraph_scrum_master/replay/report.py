@@ -10,7 +10,7 @@ from typing import Any
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult, freeze
-from langgraph_scrum_master.replay.inventory import Inventory
+from langgraph_scrum_master.replay.inventory import Inventory, counted
 from langgraph_scrum_master.replay.loading import runs
 from langgraph_scrum_master.replay.tally import Histories, Tally, record_of, summed
 from langgraph_scrum_master.team.state import merge_records
@@ -48,7 +48,7 @@ def _histories(source: str | Path, thread: str | None, subgraph: str | None) -> 
         if thread is not None:
             raise ConfigError(f"an audit log has no threads, got thread {thread!r}: remove it")
         histories.by_thread[""] = logged
-        return histories, f"{Path(source).name}: audit log of {len(logged)} gap{'' if len(logged) == 1 else 's'}"
+        return histories, f"{Path(source).name}: audit log of {counted(len(logged), 'gap')}"
     inventory = Inventory(source)
     for run in runs(source, thread, subgraph, most=None):
         for placed in run.snapshots:

@@ -81,7 +81,7 @@ def states_in(path: Path, text: str | None = None) -> Mapping[str, Mapping[str, 
     latest: dict[str, Mapping[str, Any]] = _latest(_placed(name, snapshots), name)
     # A state may have further keys that an agent requires.
     rest = data if isinstance(snapshots, Growing) and isinstance(data, Mapping) else {}
-    return dict[str, Mapping[str, Any]]({run: {**rest, **state} for run, state in latest.items()})
+    return {run: {**rest, **state} if rest else state for run, state in latest.items()}
 
 
 def run_name(placed: Placed) -> str:
@@ -92,7 +92,7 @@ def run_name(placed: Placed) -> str:
 
 
 def _latest(placed: Iterable[Placed], name: str) -> dict[str, Mapping[str, Any]]:
-    latest = {run_name(each): _snapshot_of(each).state for each in placed}
+    latest: dict[str, Mapping[str, Any]] = {run_name(each): _snapshot_of(each).state for each in placed}
     if not latest:
         raise DecodeError(f"{name!r} is empty: it must hold JSON")
     return latest
