@@ -248,6 +248,25 @@ SnapshotOrigin: TypeAlias = Literal["run", "checkpoint", "state", "messages"]
 """Where a snapshot comes from: a running scrum master, a checkpoint, a plain state, or a list of messages."""
 
 
+ExpectedOutcome: TypeAlias = Literal["silent", "injected", "abstained"]
+"""What a step should do: find no gap, inject, or find nothing relevant enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation(Plain):
+    """What a step should do, where its recorded result is wrong."""
+
+    outcome: ExpectedOutcome
+    keys: tuple[str, ...] = ()
+    """Keys of contexts that must be injected."""
+    without: tuple[str, ...] = ()
+    """Keys of contexts that must not be injected."""
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        freeze(self, "keys", "without")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot(Plain):
     """One step of a run on disk: the state, the settings and the result."""
@@ -267,6 +286,8 @@ class Snapshot(Plain):
     result: InjectionResult | None = None
     written_by: str = ""
     """The version that wrote it."""
+    expected: Expectation | None = None
+    """What should have happened, where the recorded result is wrong."""
 
     def __post_init__(self) -> None:
         freeze(self, "sources")

@@ -25,7 +25,7 @@ from langgraph_scrum_master import ChromaMemory
 from langgraph_scrum_master.cli.app import COMMANDS, app
 from langgraph_scrum_master.cli.examples import EXAMPLES
 from langgraph_scrum_master.errors import ScrumMasterError
-from langgraph_scrum_master.team.record.files import state_in
+from langgraph_scrum_master.team.record.files import states_in
 from pages import PAGES
 
 ROOT = Path(__file__).parents[2]
@@ -108,13 +108,13 @@ def test_detect_says_who_lacks_what(tmp_path: Path, state: Any) -> None:
 def test_detect_reads_standard_input_and_reports_no_gap() -> None:
     done = scrum_master("detect", "-", given='{"messages": []}')
 
-    assert (done.returncode, done.stdout) == (0, "No gap: nobody lacks context.\n")
+    assert (done.returncode, done.stdout) == (0, "standard input: 1 state\nNo gap: nobody lacks context.\n")
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (None, "cannot read"),
+        (None, "there is no "),
         ("{broken", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ("7", "must hold a snapshot, a state (with `messages` or another key that is read), or messages"),
@@ -157,17 +157,13 @@ def test_detect_accepts_the_formats_of_replay(data: object) -> None:
 def test_detect_reads_the_other_keys_of_a_state() -> None:
     asked = json.dumps({"messages": STUCK["messages"], "code_patterns": "as in the billing service"})
 
-    assert state_in(Path("-"), asked)["code_patterns"] == "as in the billing service"
+    assert states_in(Path("-"), asked)["-"]["code_patterns"] == "as in the billing service"
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         *((text, "must hold a snapshot, a state") for text in ('{"mesages": []}', '{"foo": 1}', "{}", "[]")),
-        (
-            "\n".join([json.dumps(STUCK | {"current_agent": "dev"})] * 2),
-            "holds 2 states, not one: ",
-        ),
     ],
 )
 def test_detect_rejects_unknown_formats(text: str, expected: str) -> None:
@@ -196,7 +192,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("call", "expected"),
     [
         ("detect empty.json", "'empty.json' is empty: it must hold JSON"),
-        ("detect folder", "cannot read 'folder': Is a directory"),
+        ("detect folder", "there are no snapshots in 'folder'"),
         ("replay missing", "there is no 'missing': pass a file or folder of snapshots"),
         ("replay mysql://me:hunter2@host/x", "there is no 'mysql': pass"),
         ("replay empty.jsonl", "nothing to replay in 'empty.jsonl': it has no snapshots, states or messages"),

@@ -35,6 +35,7 @@ from langgraph_scrum_master.model import Snapshot
 from langgraph_scrum_master.replay import Replay, against_recorded, areplay, difference, replay
 from langgraph_scrum_master.replay.databases import open_database
 from langgraph_scrum_master.replay.deltas import join_writes
+from langgraph_scrum_master.replay.loading import MOST_THREADS
 from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.team.observe import observe
 from langgraph_scrum_master.team.record.files import snapshots_in, write_snapshots
@@ -452,7 +453,7 @@ def test_types_that_are_not_here_are_read_as_plain_data(database: Path, caplog: 
 def test_reading_a_database_leaves_no_trace(database: Path) -> None:
     before = hashes(database.parent)
 
-    assert run("replay", str(database)).exit_code == 2
+    assert run("replay", str(database)).exit_code == 0
     assert run("replay", str(database), "--thread", "one").exit_code == 0
     assert run("snapshot", str(database), "--thread", "one").exit_code == 0
 
@@ -478,15 +479,108 @@ def test_a_database_is_read_while_its_graph_runs_on(tmp_path: Path, connection: 
     assert len(second.steps) == 2 * len(first.steps)
 
 
-def test_threads_are_listed_without_a_thread(database: Path) -> None:
+def test_threads_are_listed_by_snapshot(database: Path) -> None:
     assert [(thread.thread, thread.steps) for thread in threads(str(database))] == [("two", 3), ("one", 6)]
-    for command in (["replay"], ["replay", "--check"], ["replay", "--format", "html"], ["inspect"], ["snapshot"]):
-        done = run(*command, str(database))
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert "Choose one with --thread." in done.stderr
-    listed = run("replay", str(database), "--json")
+    done, listed = run("snapshot", str(database)), run("snapshot", str(database), "--json")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Choose one with --thread." in done.stderr
     assert listed.exit_code == 2
     assert [row["thread"] for row in json.loads(listed.stdout)] == ["two", "one"]
+
+
+def test_all_threads_of_a_database_are_replayed_latest_first(database: Path) -> None:
+    found = replay(database)
+
+    assert [step.thread for step in found.steps] == ["two"] * 2 + ["one"] * 5
+    assert found.steps == (*replay(database, thread="two").steps, *replay(database, thread="one").steps)
+    assert found.source == "c.db: SQLite checkpoint database, 2 threads, 7 steps"
+
+
+def test_only_the_latest_threads_of_a_large_database_are_replayed(
+    tmp_path: Path, connection: sqlite3.Connection
+) -> None:
+    graph = a_team("dev", checkpointer=SqliteSaver(connection))
+    for i in range(MOST_THREADS + 2):
+        graph.invoke({"messages": [HumanMessage("Hello.")]}, {"configurable": {"thread_id": f"t{i}"}})
+    connection.close()
+
+    found = replay(tmp_path / "c.db")
+
+    assert len({step.thread for step in found.steps}) == MOST_THREADS
+    assert found.steps[0].thread == f"t{MOST_THREADS + 1}"
+    assert found.notes == ("2 earlier threads were not read: --thread selects one.",)
+
+
+@pytest.mark.parametrize("command", ["detect", "replay", "inspect", "report"])
+@pytest.mark.parametrize("source", ["c.db", "run.jsonl", "snapshots", "chat.jsonl"])
+def test_all_commands_take_the_same_sources_and_say_what_they_were_given(
+    tmp_path: Path, database: Path, monkeypatch: pytest.MonkeyPatch, command: str, source: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected = {
+        "c.db": "c.db: SQLite checkpoint database, 2 threads, 7 steps",
+        "run.jsonl": "run.jsonl: 1 state" if command == "detect" else "run.jsonl: 2 states",
+        "snapshots": "snapshots: 2 snapshots in 2 files",
+        "chat.jsonl": "chat.jsonl: 1 state" if command == "detect" else "chat.jsonl: 2 messages",
+    }[source]
+    for file in database.parent.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    _chat(tmp_path, [("user", "Build it."), ("dev", ASKS)])
+    said = [{"role": "assistant", "name": "dev", "content": text} for text in ("Let me see.", ASKS)]
+    states = [json.dumps({"messages": said[:end], "current_agent": "dev"}) for end in (1, 2)]
+    (tmp_path / "run.jsonl").write_text("\n".join(states))
+    for i in range(2):
+        write_snapshots(tmp_path / "snapshots" / f"{i}.json", [a_snapshot(step=i)])
+
+    done = run(command, source)
+
+    assert done.exit_code == 0, done.output
+    shown = (tmp_path / "inspector.html").read_text() if command == "inspect" else done.stdout
+    assert expected in shown
+
+
+def test_detect_looks_at_the_latest_state_of_each_thread(database: Path) -> None:
+    found = json.loads(run("detect", str(database), "--json").stdout)
+    shown = run("detect", str(database), "--thread", "two").stdout
+
+    assert [(gap["where"], gap["agent"]) for gap in found] == [("two", "dev")]
+    assert ASKS in shown
+
+
+def test_what_was_recorded_comes_first_and_a_replay_is_marked_as_hypothetical(database: Path) -> None:
+    shown = run("replay", str(database), "--thread", "one").stdout
+
+    overview, _, detail = shown.partition("step 1 ·")
+    assert re.search(r"recorded +hypothetical", overview)
+    assert re.search(r"  1 +dev .*injected.*abstained", overview)
+    assert "What the dev read" in detail
+    assert detail.index("What the dev read") < detail.index("Hypothetical, a replay with these settings differs:")
+    assert "outcome: injected → abstained" in detail
+    counted = "5 steps: recorded 1 injected, 3 no record, 1 silent; hypothetical replay 1 abstained, 4 silent."
+    assert " ".join(detail.split()).endswith(counted)
+
+
+def test_a_step_without_a_recorded_result_says_so(tmp_path: Path) -> None:
+    shown = run("replay", str(_chat(tmp_path, [("dev", ASKS)]))).stdout
+
+    assert re.search(r"  1 +dev .*no record +abstained", shown)
+    assert "No record of this step. Hypothetical, a replay with these settings:" in shown
+
+
+def test_what_a_node_of_another_name_injected_is_recorded(tmp_path: Path, connection: sqlite3.Connection) -> None:
+    builder = build()
+    node = builder.nodes.pop("scrum_master")
+    builder.nodes["helper"] = node
+    builder.edges = {(a, "helper" if b == "scrum_master" else b) for a, b in builder.edges}
+    builder.branches["helper"] = builder.branches.pop("scrum_master")
+    graph: Any = builder.compile(checkpointer=SqliteSaver(connection, serde=checkpoint_serde()))
+    graph.invoke({"messages": [HumanMessage("Build it.")]}, {"configurable": {"thread_id": "t"}})
+    connection.close()
+
+    steps = replay(tmp_path / "c.db").steps
+
+    assert [step.recorded_outcome for step in steps].count("injected") == 1
+    assert {step.injection_outcome for step in steps if step.recorded} == {"used"}
 
 
 @pytest.mark.parametrize("command", [["replay", "--json"], ["inspect"]], ids=["replay", "inspect"])
@@ -653,7 +747,7 @@ def test_subgraphs_that_are_not_read_are_reported(with_subgraphs: Path, logged: 
     expected = "thread 't' has checkpoints of subgraphs, which --subgraph reads: crew (12), ops (8)."
     assert found.notes == (expected,)
     assert f"scrum-master: {expected}" in shown.stderr
-    assert json.loads(run("inspect", str(with_subgraphs), "--json").stdout)[0]["subgraphs"] == ["crew", "ops"]
+    assert json.loads(run("snapshot", str(with_subgraphs), "--json").stdout)[0]["subgraphs"] == ["crew", "ops"]
     assert logged == []
 
 

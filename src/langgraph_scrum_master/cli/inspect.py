@@ -16,18 +16,15 @@ import typer
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Namespace, progress_bar
 from langgraph_scrum_master.cli.replay import (
     Config,
-    Source,
-    Subgraph,
-    Thread,
     config_option,
     display_name,
     empty_source_error,
-    list_threads,
     load_settings,
     logging_to_stderr,
     print_problems,
     warn_about_unread_memory,
 )
+from langgraph_scrum_master.cli.source import Source, Subgraph, Thread
 from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.cli.writing import writing
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
@@ -61,12 +58,9 @@ def inspect(
     --config names them, and its memory is searched only if --memory names it.
     """
     from langgraph_scrum_master.replay import memory_copy, replay
-    from langgraph_scrum_master.replay.databases import is_database
 
     if port is not None and not serve:
         raise ConfigError(f"--port {port} needs --serve: add --serve, or remove --port")
-    if thread is None and is_database(source):
-        list_threads(source, as_json)
     overrides = load_settings(config or config_option(context))
     source_memory: AbstractContextManager[Any] = (
         memory_copy(memory, namespace, embedder) if memory is not None else nullcontext()

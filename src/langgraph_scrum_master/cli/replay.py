@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import structlog
 import typer
@@ -16,7 +16,7 @@ from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.logs import visible_values
 from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace, progress_bar
 from langgraph_scrum_master.cli.settings import OTHERS, Settings, toml
-from langgraph_scrum_master.cli.tables import folding_table
+from langgraph_scrum_master.cli.source import Source, Subgraph, Thread, print_source
 from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.memory.folder import is_memory
@@ -25,20 +25,6 @@ from langgraph_scrum_master.team.record.files import read_json
 if TYPE_CHECKING:
     from langgraph_scrum_master.replay import Difference, Replay
 
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="A file or folder of snapshots or messages, or a checkpoint database (SQLite, PostgreSQL).",
-    ),
-]
-Thread = Annotated[
-    str | None, typer.Option(help="Only this thread. Required for a database; without it the threads are listed.")
-]
-Subgraph = Annotated[
-    str | None,
-    typer.Option(metavar="NODE", help="For a database: the steps of the subgraph in this node, such as team/dev."),
-]
 Config = Annotated[Path | None, typer.Option(help="Settings to try, as TOML or JSON. Others stay as recorded.")]
 Format = Literal["table", "json", "html"]
 
@@ -69,17 +55,14 @@ def replay(
         bool, typer.Option("--check", help="Exit code 1 on differences, by default from the recording.")
     ] = False,
 ) -> None:
-    """Evaluate saved states again: who lacked what, the evidence, and the context they would get.
+    """Show what was recorded of each saved step, and beside it, as hypothetical, what a replay of the step does.
 
     Databases and memories are only read, and the same source gives the same output every time. The project's settings
     apply only if --config names them, and its memory is searched only if --memory names it.
     """
     from langgraph_scrum_master.replay import memory_copy, replay as replayed
-    from langgraph_scrum_master.replay.databases import is_database
 
     form = "json" if as_json else form
-    if thread is None and is_database(source):
-        list_threads(source, form == "json")
     overrides = load_settings(config or config_option(context))
     source_memory = memory_copy(memory, namespace, embedder) if memory is not None else nullcontext()
     with logging_to_stderr(), source_memory as opened:
@@ -106,24 +89,6 @@ def replay(
         raise empty_source_error("replay", source, explained=bool(shown.problems))
     if check and (differences or shown.problems):
         raise typer.Exit(1)
-
-
-def list_threads(source: str, as_json: bool) -> NoReturn:
-    """List the threads of a database, on standard error unless as JSON, and exit with code 2."""
-    from langgraph_scrum_master.replay.threads import threads
-
-    listed = threads(source)
-    if as_json:
-        echo(json.dumps([thread._asdict() for thread in listed], indent=2))
-        raise typer.Exit(2)
-    table = folding_table("thread", "checkpoints", "newest", "subgraphs")
-    for thread in listed:
-        table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
-    console = Console(markup=False, highlight=False, stderr=True)
-    console.print(table if listed else "No threads.")
-    if listed:
-        console.print("Choose one with --thread.")
-    raise typer.Exit(2)
 
 
 def config_option(context: typer.Context) -> Path | None:
@@ -223,6 +188,7 @@ def _show(shown: Replay, differences: Difference | None, form: Format, title: st
     else:
         from langgraph_scrum_master.cli.replay_output import print_replay
 
+        print_source(shown.source)
         print_replay(Console(), shown, differences)
 
 

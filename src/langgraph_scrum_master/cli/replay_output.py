@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -17,27 +16,40 @@ from rich.text import Text
 from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.show import contexts_table, gap_panel, text_panel
-from langgraph_scrum_master.replay import Difference, Replay, ReplayStep
+from langgraph_scrum_master.model import InjectionResult
+from langgraph_scrum_master.replay import Difference, Replay, ReplayStep, against_recorded
+from langgraph_scrum_master.replay.inventory import file_of
 
 _MAX_TEXT = 60
 """Maximum number of characters shown of a message or a value."""
 
-_STYLES = {"silent": "dim", "injected": "green", "abstained": "yellow", "escalated": "red"}
+_STYLES = {"silent": "dim", "no record": "dim", "injected": "green", "abstained": "yellow", "escalated": "red"}
+
+_OUTCOMES = {"used": "used", "ignored": "ignored", "asked_again": "asked again", "open": "not yet known"}
+"""What the agent did with an injection."""
 
 
 def print_replay(console: Console, replay: Replay, differences: Difference | None) -> None:
-    """Print the steps as a table, the contexts considered for each gap, and the differences."""
+    """Print the steps as a table, then each gap: first what was recorded, then what the replay does, as hypothetical.
+
+    With differences, print those instead of the gaps.
+    """
     console.print(_overview(replay.steps))
     for step in replay.steps:
-        if step.result is not None and differences is None:
+        if (step.recorded or step.result) is not None and differences is None:
             _print_step(console, step)
-    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in replay.outcomes.items())
-    console.print(Text(f"{_steps(len(replay.steps))}: {outcomes}." if replay.steps else "No steps."))
+    then, now = _counts(replay.recorded_outcomes), _counts(replay.outcomes)
+    summary = f"{_steps(len(replay.steps))}: recorded {then}; hypothetical replay {now}."
+    console.print(Text(summary if replay.steps else "No steps."))
     if unasked := sorted({name for step in replay.steps for name in step.unasked}):
         console.print(Text(f"Sources of the recorded run that are missing now: {', '.join(unasked)}.", style="yellow"))
     if differences is not None:
         unchanged = Text(f"No difference in {_steps(differences.compared)}.")
         console.print(_differences_table(differences) if differences else unchanged)
+
+
+def _counts(outcomes: Mapping[Any, int]) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
 
 
 def _steps(count: int) -> str:
@@ -47,15 +59,12 @@ def _steps(count: int) -> str:
 def conversations(steps: Iterable[ReplayStep]) -> dict[str, list[ReplayStep]]:
     """The steps by thread, or by file if they have no thread. Files with a single step are grouped together."""
     listed = list(steps)
-    sizes = Counter(_file(step) for step in listed)
+    sizes = Counter(file_of(step.where) for step in listed)
     groups: dict[str, list[ReplayStep]] = {}
     for step in listed:
-        groups.setdefault(step.thread or (_file(step) if sizes[_file(step)] > 1 else ""), []).append(step)
+        file = file_of(step.where)
+        groups.setdefault(step.thread or (file if sizes[file] > 1 else ""), []).append(step)
     return groups
-
-
-def _file(step: ReplayStep) -> str:
-    return re.sub(r":\d+$", "", step.where)
 
 
 def _overview(steps: Iterable[ReplayStep]) -> Table:
@@ -72,14 +81,23 @@ def _overview(steps: Iterable[ReplayStep]) -> Table:
 
 
 def _add_steps(table: Table, steps: Iterable[ReplayStep]) -> None:
-    for quiet, group in groupby(steps, key=lambda step: step.outcome == "silent"):
+    for quiet, group in groupby(steps, key=_is_quiet):
         some = list(group)
         if quiet and len(some) > 3:
-            table.add_row(_place(some[0]), Text(some[0].speaker), Text(_line(some[0].said)), "silent", "", style="dim")
-            table.add_row("…", "", f"{len(some) - 2} more steps without a gap", "", "", style="dim")
+            _add_step(table, some[0])
+            table.add_row("…", "", f"{len(some) - 2} more steps without a gap", style="dim")
             some = some[-1:]
         for step in some:
-            table.add_row(_place(step), Text(step.speaker), Text(_line(step.said)), *_cells(step))
+            _add_step(table, step)
+
+
+def _is_quiet(step: ReplayStep) -> bool:
+    return step.recorded is None and step.outcome == "silent" and not step.failure
+
+
+def _add_step(table: Table, step: ReplayStep) -> None:
+    said = Text("\n").join([Text(_line(step.said)), *(Text(gap, style="yellow") for gap in _gaps(step))])
+    table.add_row(_place(step), Text(step.speaker), said, _then(step), _now(step))
 
 
 _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
@@ -87,10 +105,10 @@ _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
 
 _COLUMNS: dict[str, dict[str, Any]] = {
     "step": {"style": "dim", **_NARROW},
-    "who": {"no_wrap": True},
-    "said": {"ratio": 4},
-    "outcome": {"no_wrap": True},
-    "gap": {"ratio": 3, "overflow": "fold"},
+    "who": {"overflow": "fold"},
+    "said": {"ratio": 1, "overflow": "fold"},
+    "recorded": {"width": 12},
+    "hypothetical": {"width": 12, "style": "italic"},
 }
 
 
@@ -98,23 +116,54 @@ def _place(step: ReplayStep) -> Text:
     return Text(f"{step.step}" if step.thread or step.step else step.where)
 
 
-def _cells(step: ReplayStep) -> tuple[Text, Text]:
-    gaps = [f"{gap.agent}: {gap.reason} {gap.confidence:.2f}" for gap in (*step.gaps, *step.given_up)]
-    tokens = f" {step.result.total_tokens} tokens" if step.result is not None and step.result.injected else ""
-    failed = "failed" if step.failure else ""
-    return Text(failed or f"{step.outcome}{tokens}", style=_STYLES[step.outcome]), Text("\n".join(gaps))
+def _then(step: ReplayStep) -> Text:
+    """What was recorded of a step."""
+    became = _OUTCOMES.get(step.injection_outcome, "") if step.recorded is not None and step.recorded.injected else ""
+    return Text(_outcome(step.recorded_outcome, step.recorded, became), style=_STYLES[step.recorded_outcome])
+
+
+def _now(step: ReplayStep) -> Text:
+    """What the replay does at a step."""
+    return Text("failed" if step.failure else _outcome(step.outcome, step.result), style=_STYLES[step.outcome])
+
+
+def _outcome(outcome: str, result: InjectionResult | None, became: str = "") -> str:
+    tokens = f" {result.total_tokens} tokens" if result is not None and result.injected else ""
+    return f"{outcome}{tokens}{f', {became}' if became else ''}"
+
+
+def _gaps(step: ReplayStep) -> list[str]:
+    then = (step.recorded.gap,) if step.recorded is not None else ()
+    gaps = (*then, *step.gaps, *step.given_up)
+    return list(dict.fromkeys(f"{gap.agent}: {gap.reason} {gap.confidence:.2f}" for gap in gaps))
 
 
 def _print_step(console: Console, step: ReplayStep) -> None:
-    if step.result is None:
-        return
     title = " · ".join(filter(None, (step.where, step.thread, f"step {step.step}", step.at)))
     console.print(Rule(Text(title), style="dim"))
-    console.print(gap_panel(step.result.gap))
-    if step.considered:
-        console.print(contexts_table(step.result))
-    if step.result.text:
-        console.print(text_panel(well_formed(step.result.text), step.result.total_tokens, step.result.gap.agent))
+    differs = against_recorded(Replay(steps=(step,)))
+    if step.recorded is not None:
+        _print_result(console, step.recorded, "read")
+    if step.recorded_outcome == "no record":
+        console.print(Text("No record of this step. Hypothetical, a replay with these settings:", style="italic"))
+    elif differs:
+        console.print(Text("Hypothetical, a replay with these settings differs:", style="italic"))
+        for change in (change for each in differs.steps for change in each.changes):
+            console.print(Text(f"  {change.what}: {_value(change.before)} → {_value(change.after)}", style="italic"))
+    else:
+        console.print(Text("Hypothetical, a replay with these settings does the same.", style="italic"))
+    if step.recorded is None and step.result is not None:
+        _print_result(console, step.result, "would read")
+
+
+def _print_result(console: Console, result: InjectionResult, reads: str) -> None:
+    console.print(gap_panel(result.gap))
+    if result.contexts_retrieved or result.dropped:
+        console.print(contexts_table(result))
+    if result.text:
+        console.print(text_panel(well_formed(result.text), result.total_tokens, result.gap.agent, reads))
+    elif result.injected:
+        console.print(Text("The text was not recorded.", style="dim"))
 
 
 def _differences_table(differences: Difference) -> Table:

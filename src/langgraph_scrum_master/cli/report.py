@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import AsJson
+from langgraph_scrum_master.cli.source import Source, Subgraph, Thread, print_source
 from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.cli.terminal import echo
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        metavar="SOURCE",
-        help="An audit log, a file or folder of snapshots, or a checkpoint database (SQLite, PostgreSQL).",
-    ),
-]
 
 
 def report(
     source: Source,
-    thread: Annotated[str | None, typer.Option(help="Only this thread. For a database or snapshots.")] = None,
+    thread: Thread = None,
+    subgraph: Subgraph = None,
     as_json: AsJson = False,
 ) -> None:
     """Report the outcomes of gaps: who lacked context and why, what was injected, and whether it was used.
 
-    The report is computed from recordings only, without new searches. An injection counts as used if the agent's next
-    turns take it up, and as asked again if the same need comes up later.
+    The source may be an audit log too. The report is computed from recordings only, without new searches. An
+    injection counts as used if the agent's next turns take it up, and as asked again if the same need comes up later.
     """
-    from langgraph_scrum_master.replay.report import COUNTS, report as make_report
+    from langgraph_scrum_master.replay.report import report as make_report
+    from langgraph_scrum_master.replay.tally import COUNTS
 
-    outcomes = make_report(source, thread)
+    outcomes = make_report(source, thread, subgraph)
     if as_json:
         shown = {
+            "source": outcomes.source,
             "rows": [row.to_dict() for row in outcomes.rows],
             "total": outcomes.total.to_dict(),
             "threads": outcomes.threads,
         }
         echo(json.dumps(shown, indent=2))
         return
+    print_source(outcomes.source)
     console = Console()
     if not outcomes.rows:
         console.print("No gaps recorded.")

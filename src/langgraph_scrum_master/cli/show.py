@@ -48,7 +48,7 @@ def comparison(console: Console, task: str, alone: Playback, helped: Playback) -
     console.print(_endings(alone, helped))
 
 
-def gap_panel(gap: ContextGap) -> Panel:
+def gap_panel(gap: ContextGap, where: str = "") -> Panel:
     """Who lacks what, with the evidence."""
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
@@ -57,7 +57,7 @@ def gap_panel(gap: ContextGap) -> Panel:
     facts.add_row("reason", f"{escape(gap.reason)}, confidence {gap.confidence:.2f}")
     facts.add_row("evidence", escape(", ".join(gap.indicators)))
     facts.add_row("needs", escape(well_formed(gap.context_query)))
-    return Panel(facts, title="The gap", border_style="yellow")
+    return Panel(facts, title=f"The gap{f' in {escape(where)}' if where else ''}", border_style="yellow")
 
 
 def svg(console: Console) -> str:
@@ -112,10 +112,10 @@ def contexts_table(result: InjectionResult) -> Table:
     return table
 
 
-def text_panel(text: str, tokens: int, reader: str) -> Panel:
+def text_panel(text: str, tokens: int, reader: str, reads: str = "reads") -> Panel:
     """The injected text, as the agent reads it."""
     shown = Syntax(text, "markdown", word_wrap=True, background_color="default")
-    return Panel(shown, title=f"What the {escape(reader)} reads, {tokens} tokens", border_style="magenta")
+    return Panel(shown, title=f"What the {escape(reader)} {reads}, {tokens} tokens", border_style="magenta")
 
 
 def _endings(alone: Playback, helped: Playback) -> Table:

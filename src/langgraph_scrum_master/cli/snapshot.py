@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
+from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import progress_bar
 from langgraph_scrum_master.cli.replay import (
-    Source,
-    Subgraph,
-    Thread,
     empty_source_error,
-    list_threads,
     logging_to_stderr,
 )
+from langgraph_scrum_master.cli.source import Source, Subgraph, Thread
+from langgraph_scrum_master.cli.tables import folding_table
 from langgraph_scrum_master.cli.terminal import echo, echo_json
 from langgraph_scrum_master.cli.writing import writing
 
@@ -45,7 +44,7 @@ def snapshot(
     from langgraph_scrum_master.team.record.snapshots import dumped
 
     if thread is None and is_database(source):
-        list_threads(source, as_json)
+        _list_threads(source, as_json)
     notes, placed = list[str](), list[Placed]()
     with logging_to_stderr(), progress_bar("Reading", quiet=as_json) as progress:
         for run in runs(source, thread, subgraph, progress):
@@ -66,3 +65,21 @@ def snapshot(
         echo(json.dumps({"saved": len(chosen), "file": str(out)}))
     else:
         echo(f"Saved {len(chosen)} {'snapshot' if len(chosen) == 1 else 'snapshots'} in {out}.")
+
+
+def _list_threads(source: str, as_json: bool) -> NoReturn:
+    """List the threads of a database, on standard error unless as JSON, and exit with code 2."""
+    from langgraph_scrum_master.replay.threads import threads
+
+    listed = threads(source)
+    if as_json:
+        echo(json.dumps([thread._asdict() for thread in listed], indent=2))
+        raise typer.Exit(2)
+    table = folding_table("thread", "checkpoints", "newest", "subgraphs")
+    for thread in listed:
+        table.add_row(thread.thread, str(thread.steps), thread.newest, ", ".join(thread.subgraphs))
+    console = Console(markup=False, highlight=False, stderr=True)
+    console.print(table if listed else "No threads.")
+    if listed:
+        console.print("Choose one with --thread.")
+    raise typer.Exit(2)

@@ -9,7 +9,7 @@ from langgraph_scrum_master._internal.serialisation import from_plain
 from langgraph_scrum_master._internal.shapes import dict_of, items_of, read, text_of, unwrapped
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import InjectionResult, Snapshot
-from langgraph_scrum_master.replay.databases import CheckpointDatabase, database_name, open_database
+from langgraph_scrum_master.replay.databases import CheckpointDatabase, open_database
 from langgraph_scrum_master.replay.deltas import delta_channels, join_writes, unwrap
 from langgraph_scrum_master.replay.threads import Place, checkpoints_of, not_found_message, places, subgraph_note
 from langgraph_scrum_master.team.history import waiting
@@ -39,12 +39,8 @@ class Run(NamedTuple):
     """What the source has beside these snapshots, and how to read it."""
 
 
-def thread_steps(source: str, thread: str | None, subgraph: str | None = None) -> Iterator[Run]:
+def thread_steps(source: str, thread: str, subgraph: str | None = None) -> Iterator[Run]:
     """The steps of a thread, oldest first, with all branches of a fork. Each call of a subgraph is a run."""
-    if thread is None:
-        raise DecodeError(
-            f"{database_name(source)!r} is a checkpoint database: pass a thread; `scrum-master replay` lists them"
-        )
     with open_database(source) as database:
         ids = checkpoints_of(database, thread)
         selected = places(thread, subgraph or "", ids)
@@ -82,7 +78,8 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
         metadata, (values, at) = dict_of(read(state, "metadata")), unwrapped(state)
         if metadata.get("source") == "input":
             continue
-        ran = bool(set(items_of(read(state, "next"))).intersection(SCRUM_MASTERS))
+        result = _recorded_result(values, unwrapped(after)[0]) if after is not None else None
+        ran = _is_ours(items_of(read(state, "next"))) or result is not None
         snapshot = taken(
             values,
             at=at,
@@ -90,7 +87,7 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
             step=metadata.get("step", 0),
             origin="checkpoint",
             ran=ran and after is not None,
-            result=_recorded_result(values, unwrapped(after)[0]) if ran else None,
+            result=result,
         )
         yield Placed("", snapshot)
 
@@ -117,7 +114,10 @@ def _snapshot(place: Place, current: CheckpointTuple, after: CheckpointTuple | N
     if current.metadata.get("source") == "input":
         return None
     values = current.checkpoint["channel_values"]
-    ran = after is not None and bool(_nodes_between(current, after).intersection(SCRUM_MASTERS))
+    followed = after is not None and _follows(after, current)
+    result = _recorded_result(values, after.checkpoint["channel_values"]) if after is not None and followed else None
+    # A node may have another name than ours, and is known then by what it wrote.
+    ran = after is not None and (_is_ours(_nodes_between(current, after)) or result is not None)
     return taken(
         {key: unwrap(value) for key, value in values.items()},
         at=current.checkpoint["ts"],
@@ -125,8 +125,13 @@ def _snapshot(place: Place, current: CheckpointTuple, after: CheckpointTuple | N
         step=current.metadata.get("step", 0),
         origin="checkpoint",
         ran=ran,
-        result=_recorded_result(values, after.checkpoint["channel_values"]) if ran and after is not None else None,
+        result=result,
     )
+
+
+def _is_ours(nodes: Iterable[object]) -> bool:
+    """Whether one of the nodes is a scrum master, or its middleware before a model call."""
+    return any(str(node).removesuffix(".before_model") in SCRUM_MASTERS for node in nodes)
 
 
 def _nodes_between(before: CheckpointTuple, after: CheckpointTuple) -> set[str]:

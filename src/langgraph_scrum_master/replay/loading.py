@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from stat import S_ISDIR
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from langgraph_scrum_master._internal.shapes import mapping_of
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
-from langgraph_scrum_master.model import Snapshot
+from langgraph_scrum_master.model import Snapshot, instant
 from langgraph_scrum_master.replay.checkpoints import Run, history_steps, is_saved_state, thread_steps
-from langgraph_scrum_master.replay.databases import is_database
-from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, Placed, snapshots_in
+from langgraph_scrum_master.replay.databases import database_name, is_database
+from langgraph_scrum_master.replay.inventory import Inventory, counted
+from langgraph_scrum_master.replay.model import Problem
+from langgraph_scrum_master.replay.threads import threads
+from langgraph_scrum_master.team.record.files import FILE_SUFFIXES, Placed, run_name, snapshots_in, states_in
 from langgraph_scrum_master.team.record.snapshots import taken
 from langgraph_scrum_master.team.state import READ_BACK
 
@@ -22,16 +25,24 @@ LoadProgress: TypeAlias = Callable[[int, int], None]
 """Called with the number done and the total: of snapshots, or of files if there are several."""
 
 
+MOST_THREADS = 50
+"""Number of latest threads of a database that are read if none is given."""
+
+
 def runs(
     source: str | Path | Iterable[object],
     thread: str | None = None,
     subgraph: str | None = None,
     progress: LoadProgress | None = None,
+    most: int | None = MOST_THREADS,
 ) -> Iterator[Run]:
-    """The runs of a source, or of one of its threads. Unreadable snapshots are reported in their place."""
+    """The runs of a source, or of one of its threads. Unreadable snapshots are reported in their place.
+
+    Without a thread, the latest `most` threads of a database are read, latest first.
+    """
     loaded: Iterator[Run]
     if isinstance(source, str | Path) and is_database(source):
-        thread_runs = list(thread_steps(str(source), thread, subgraph))
+        thread_runs = list(_database_runs(str(source), thread, subgraph, most))
         loaded, count = iter(thread_runs), len(thread_runs)
     elif subgraph is not None:
         raise DecodeError(f"only a checkpoint database has subgraphs, got {subgraph!r} for {source!r:.80}")
@@ -43,6 +54,48 @@ def runs(
     else:
         loaded, count = _thread_runs([_from_objects(source)], thread, "the given states"), 1
     yield from loaded if progress is None else _with_progress(loaded, count, progress)
+
+
+def latest_states(
+    source: str | Path, thread: str | None = None, subgraph: str | None = None
+) -> tuple[dict[str, object], list[Problem], str]:
+    """The latest state of each thread of a source, or of each run without one; the problems; and what was read."""
+    if thread is None and subgraph is None and not is_database(source) and Path(source).is_file():
+        found = states_in(Path(source))
+        return dict(found), [], f"{Path(source).name}: {counted(len(found), 'state')}"
+    inventory, latest, problems = Inventory(source), dict[str, object](), list[Problem]()
+    for run in runs(source, thread, subgraph, most=None):
+        for placed in run.snapshots:
+            inventory.add(placed)
+            if (snapshot := placed.snapshot) is not None:
+                dated = snapshot.origin == "checkpoint" and instant(snapshot.at) >= 0
+                latest[run_name(placed)] = TimestampedState(snapshot.state, snapshot.at) if dated else snapshot.state
+            elif placed.problem:
+                problems.append(Problem(where=placed.where, error=placed.problem))
+    return latest, problems, str(inventory)
+
+
+class TimestampedState(NamedTuple):
+    """A state and its time, in the shape of LangGraph's `StateSnapshot`."""
+
+    values: dict[str, Any]
+    created_at: str
+
+
+def _database_runs(source: str, thread: str | None, subgraph: str | None, most: int | None) -> Iterator[Run]:
+    if thread is not None:
+        yield from thread_steps(source, thread, subgraph)
+        return
+    listed = threads(source)
+    known = [each for each in listed if (subgraph in each.subgraphs if subgraph else each.steps)]
+    if listed and not known:
+        which = f"a subgraph {subgraph!r}" if subgraph else "steps of its own graph: pass --subgraph"
+        paths = sorted({path for each in listed for path in each.subgraphs})
+        raise NotFoundError(f"no thread of {database_name(source)!r} has {which}; its subgraphs are {paths}")
+    for each in known[:most]:
+        yield from thread_steps(source, each.thread, subgraph)
+    if most is not None and len(known) > most:
+        yield Run((), note=f"{len(known) - most} earlier threads were not read: --thread selects one.")
 
 
 def _with_progress(loaded: Iterable[Run], count: int, progress: LoadProgress) -> Iterator[Run]:

@@ -16,6 +16,7 @@ from langgraph_scrum_master.model import (
     TurnKind,
     freeze,
 )
+from langgraph_scrum_master.replay.tally import Tally
 from langgraph_scrum_master.team.record.facts import GapOutcome, outcome
 
 Fate: TypeAlias = Literal["kept"] | DropReason
@@ -23,6 +24,9 @@ Fate: TypeAlias = Literal["kept"] | DropReason
 
 StepOutcome: TypeAlias = Literal["silent"] | GapOutcome
 """The outcome of a step. Silent if there is no gap."""
+
+RecordedOutcome: TypeAlias = Literal["no record"] | StepOutcome
+"""What happened at a step, as far as it was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,8 @@ class ReplayStep(Plain):
     turns: tuple[Said, ...] = ()
     """The turns since the previous step, of the last 100 messages."""
     cycles: tuple[CyclePattern, ...] = ()
+    cycle_turns: tuple[tuple[str, ...], ...] = ()
+    """For each cycle, the ids of the turns that repeat each other."""
     gaps: tuple[ContextGap, ...] = ()
     """All open gaps, first the one that is served."""
     given_up: tuple[ContextGap, ...] = ()
@@ -90,6 +96,7 @@ class ReplayStep(Plain):
     considered: tuple[Considered, ...] = ()
     """All contexts that the sources returned, best first."""
     result: InjectionResult | None = None
+    """What the replay does, with its settings and its sources. What happened then is in `recorded`."""
     budget: BudgetUse | None = None
     config: dict[str, Any] = field(default_factory=dict, hash=False)
     """The settings of the replay."""
@@ -105,7 +112,8 @@ class ReplayStep(Plain):
     """Why the state could not be observed."""
 
     def __post_init__(self) -> None:
-        freeze(self, "turns", "cycles", "gaps", "given_up", "queries", "considered", "unasked")
+        freeze(self, "turns", "cycles", "cycle_turns", "gaps", "given_up", "queries", "considered", "unasked")
+        object.__setattr__(self, "cycle_turns", tuple(map(tuple, self.cycle_turns)))
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -114,8 +122,15 @@ class ReplayStep(Plain):
 
     @property
     def outcome(self) -> StepOutcome:
-        """Silent, or the outcome of the gap that was served."""
+        """What the replay does: silent, or the outcome of the gap that it serves."""
         return "silent" if self.result is None else outcome(self.result)
+
+    @property
+    def recorded_outcome(self) -> RecordedOutcome:
+        """What happened then: silent, the outcome of the gap that was served, or that nothing was recorded."""
+        if self.recorded is not None:
+            return outcome(self.recorded)
+        return "silent" if self.ran else "no record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +149,20 @@ class Replay(Plain):
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     """What the source has that was not replayed, and how to replay it."""
+    source: str = ""
+    """What was read."""
+    tallies: tuple[Tally, ...] = ()
+    """The recorded gaps by thread, agent and reason, as `scrum-master report` counts them."""
 
     def __post_init__(self) -> None:
-        freeze(self, "steps", "problems", "notes")
+        freeze(self, "steps", "problems", "notes", "tallies")
 
     @property
     def outcomes(self) -> dict[StepOutcome, int]:
-        """Number of steps by outcome."""
+        """Number of steps by what the replay does."""
         return dict(sorted(Counter(step.outcome for step in self.steps).items()))
+
+    @property
+    def recorded_outcomes(self) -> dict[RecordedOutcome, int]:
+        """Number of steps by what happened then."""
+        return dict(sorted(Counter(step.recorded_outcome for step in self.steps).items()))

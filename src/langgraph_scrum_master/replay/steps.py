@@ -20,6 +20,7 @@ from langgraph_scrum_master.model import (
     instant,
 )
 from langgraph_scrum_master.protocols import MemoryStore, Source, State
+from langgraph_scrum_master.replay.loading import TimestampedState
 from langgraph_scrum_master.replay.model import BudgetUse, Considered, Fate, ReplayStep, Said
 from langgraph_scrum_master.scrum_master import ScrumMaster
 from langgraph_scrum_master.team.observe import Watcher, cycle_analysis
@@ -79,13 +80,6 @@ class Player:
         source_log = SourceLog(tuple(source.name for source in sources), [], [])
         # A given source replaces the built-in one of the same name.
         return replace(base, sources=tuple(_LoggedSource(source, source_log) for source in sources)), source_log
-
-
-class TimestampedState(NamedTuple):
-    """A state and its time, in the shape of LangGraph's `StateSnapshot`."""
-
-    values: dict[str, Any]
-    created_at: str
 
 
 class SourceLog(NamedTuple):
@@ -156,6 +150,7 @@ def _step(
         speaker=newest.agent if newest is not None else "",
         said=newest.text if newest is not None else "",
         cycles=cycle_analysis(sighting.observation).patterns_found,
+        cycle_turns=tuple(cycle.evidence for cycle in sighting.observation.cycles),
         gaps=sighting.gaps,
         given_up=sighting.given_up,
         queries=tuple(dict.fromkeys(source_log.queries)),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from langgraph_scrum_master.config import InjectionConfig
-from langgraph_scrum_master.model import InjectionResult, Snapshot
+from langgraph_scrum_master.model import Expectation, InjectionResult, Snapshot
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.replay import Replay, ReplayStep, against_recorded, replay
 from langgraph_scrum_master.scrum_master import ScrumMaster
@@ -50,9 +50,16 @@ class SnapshotCase:
         config: InjectionConfig | Mapping[str, Any] | None = None,
         memory: MemoryStore | str | Path | None = None,
     ) -> InjectionResult | None:
-        """Assert that the result equals the recorded one, except for its duration; return it."""
+        """Assert that the result equals the recorded one, except for its duration; return it.
+
+        Where the snapshot says what should have happened, assert that instead.
+        """
         __tracebackhide__ = True
         step = self.replay(scrum_master, config=config, memory=memory)
+        if self.snapshot is not None and self.snapshot.expected is not None:
+            if unmet := list(_unmet(self.snapshot.expected, step)):
+                raise AssertionError("\n  ".join((f"{self.name} is not as it should be:", *unmet)))
+            return step.result
         if self.update:
             self._store(step.result)
             return step.result
@@ -69,6 +76,17 @@ class SnapshotCase:
         snapshots = [each.snapshot for each in snapshots_in(self.path) if each.snapshot is not None]
         snapshots[self.number] = replace(snapshots[self.number], ran=True, result=result)
         write_snapshots(self.path, snapshots)
+
+
+def _unmet(expected: Expectation, step: ReplayStep) -> Iterator[str]:
+    """What differs from what was expected."""
+    why = f" ({expected.note})" if expected.note else ""
+    if step.outcome != expected.outcome:
+        yield f"outcome: {step.outcome!r}, expected {expected.outcome!r}{why}"
+    injected = step.result is not None and step.result.injected
+    keys = {each.key for each in step.result.contexts_retrieved} if step.result is not None and injected else set()
+    yield from (f"not injected: {key!r}" for key in expected.keys if key not in keys)
+    yield from (f"injected: {key!r}" for key in expected.without if key in keys)
 
 
 _HINT = "if the new result is right, record it with pytest --scrum-master-update"

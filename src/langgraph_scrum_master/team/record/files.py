@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -68,29 +67,35 @@ def snapshots_in(path: Path, name: str = "", folder: Path | None = None) -> Iter
         yield Placed(name, None, str(error))
 
 
-def state_in(path: Path, text: str | None = None) -> Mapping[str, Any]:
-    """The only state in a file, or in this text; for a conversation, the state after its last message."""
+def states_in(path: Path, text: str | None = None) -> Mapping[str, Mapping[str, Any]]:
+    """The latest state of each run in a file, or in this text, by the name of the run."""
     text, name = load_text(path, LARGEST_RECORDING) if text is None else text, str(path)
     lines = _lines(text)
     if _is_lines(path, lines):
-        return _only([_snapshot_of(placed) for placed in _of_lines(name, lines)], name)
+        return _latest(_of_lines(name, lines), name)
     data = read_json(name, text)
     # An empty conversation.
     if isinstance(data, Mapping) and not _is_whole(data) and data.get("messages") == []:
-        return data
+        return {name: data}
     snapshots = of_data(data, name)
+    latest: dict[str, Mapping[str, Any]] = _latest(_placed(name, snapshots), name)
     # A state may have further keys that an agent requires.
     rest = data if isinstance(snapshots, Growing) and isinstance(data, Mapping) else {}
-    return {**rest, **_only(snapshots, name)}
+    return {run: {**rest, **state} if rest else state for run, state in latest.items()}
 
 
-def _only(snapshots: Sequence[Snapshot] | Growing, name: str) -> Mapping[str, Any]:
-    if not len(snapshots):
+def run_name(placed: Placed) -> str:
+    """The run of a snapshot: its thread, else its file if its states follow each other, else its place."""
+    snapshot = _snapshot_of(placed)
+    follows = snapshot.origin in ("checkpoint", "messages")
+    return snapshot.thread or (placed.where.rsplit(":", 1)[0] if follows else placed.where)
+
+
+def _latest(placed: Iterable[Placed], name: str) -> dict[str, Mapping[str, Any]]:
+    latest: dict[str, Mapping[str, Any]] = {run_name(each): _snapshot_of(each).state for each in placed}
+    if not latest:
         raise DecodeError(f"{name!r} is empty: it must hold JSON")
-    (last,) = deque(snapshots, maxlen=1)
-    if len(snapshots) > 1 and last.origin != "messages":
-        raise DecodeError(f"{name!r} holds {len(snapshots)} states, not one: use `scrum-master replay` for all of them")
-    return last.state
+    return latest
 
 
 def _snapshot_of(placed: Placed) -> Snapshot:
