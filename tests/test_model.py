@@ -116,6 +116,40 @@ def test_a_context_without_the_name_of_its_source_is_kept_with_a_warning(
     assert [(entry["event"], entry["field"]) for entry in logged] == [("value.unknown", "source")]
 
 
+@pytest.mark.parametrize("blank", ["", " \n"])
+@pytest.mark.parametrize("field", ["gap_id", "agent", "context_query"])
+def test_an_empty_field_of_a_gap_is_kept_with_a_warning(field: str, blank: str, logged: list[dict[str, Any]]) -> None:
+    gap = replace(a_gap(), **{field: blank})
+
+    assert getattr(gap, field) == blank
+    assert [(entry["event"], entry["type"], entry["field"]) for entry in logged] == [
+        ("value.empty", "ContextGap", field)
+    ]
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_context_without_text_is_kept_with_a_warning(blank: str, logged: list[dict[str, Any]]) -> None:
+    assert a_context(blank).content == blank
+    assert [(entry["event"], entry["field"]) for entry in logged] == [("value.empty", "content")]
+
+
+def test_an_injection_without_target_or_contexts_is_kept_with_a_warning(logged: list[dict[str, Any]]) -> None:
+    assert replace(a_result(injected=True), injection_target="", contexts_retrieved=()).injected
+    replace(a_result(injected=False), injection_target="", contexts_retrieved=())
+
+    assert [(entry["event"], entry["field"]) for entry in logged] == [
+        ("value.empty", "injection_target"),
+        ("value.empty", "contexts_retrieved"),
+    ]
+
+
+def test_a_result_whose_texts_were_left_out_warns_of_nothing(logged: list[dict[str, Any]]) -> None:
+    slim = a_result().slim()
+
+    assert InjectionResult.from_dict(slim.to_dict()) == slim
+    assert logged == []
+
+
 def test_valid_values_warn_of_nothing(logged: list[dict[str, Any]]) -> None:
     a_gap(), a_context(), a_result()
 

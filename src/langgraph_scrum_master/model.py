@@ -124,6 +124,7 @@ class ContextGap(Plain):
         freeze(self, "indicators", "missing", "parts", "spans")
         clamp(self, "confidence", 0.0, 1.0)
         _one_of(self, "reason", VALID_GAP_REASONS)
+        _not_empty(self, "gap_id", "agent", "context_query")
 
     @property
     def need(self) -> str:
@@ -162,6 +163,9 @@ class RetrievedContext(Plain):
         object.__setattr__(self, "metadata", json_shapes(self.metadata))
         if self.content:
             object.__setattr__(self, "size", len(self.content.encode(errors="surrogatepass")))
+        # With a size, the content was left out.
+        if not self.size or self.content.isspace():
+            _not_empty(self, "content")
         if not self.key:
             object.__setattr__(self, "key", f"{self.source}:{digest(self.source, self.content)}")
 
@@ -237,6 +241,8 @@ class InjectionResult(Plain):
         freeze(self, "contexts_retrieved", "dropped", "failures", "pending")
         clamp(self, "total_context_size", 0, None)
         clamp(self, "duration_ms", 0.0, None)
+        if self.injected:
+            _not_empty(self, "injection_target", "contexts_retrieved")
 
     def slim(self) -> InjectionResult:
         """A copy without text. In the state, only the payload has the text."""
@@ -685,6 +691,14 @@ def _named(value: object, name: str) -> None:
     given = getattr(value, name)
     if not isinstance(given, str) or not given.strip():
         logger.warning("value.unknown", type=type(value).__name__, field=name, value=given, valid="any name")
+
+
+def _not_empty(value: object, *names: str) -> None:
+    """Warn of each named field that is empty or blank."""
+    for name in names:
+        given = getattr(value, name)
+        if not given or (isinstance(given, str) and given.isspace()):
+            logger.warning("value.empty", type=type(value).__name__, field=name)
 
 
 def iso(seconds: float) -> str:

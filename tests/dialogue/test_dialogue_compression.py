@@ -23,7 +23,7 @@ from langgraph_scrum_master.dialogue.compress import (
     truncate_system,
 )
 from langgraph_scrum_master.dialogue.history import LEVELS, compress_history, keep_last_turns, shorten_history
-from langgraph_scrum_master.dialogue.model import CompressionLevel, SystemPrompt
+from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, SystemPrompt
 from langgraph_scrum_master.dialogue.system import system_prompt
 from langgraph_scrum_master.errors import CannotCompressError
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -332,3 +332,33 @@ async def test_each_section_is_fitted_to_its_budget() -> None:
 
     tokens = fitted.tokens(estimate_tokens)
     assert all(0 < tokens[name] <= budget[name] for name in budget)
+
+
+GIVEN = ("A-48213", "ann@example.org", "9f3c2ab", "10.20.3.4", "€1,249.50", "2026-04-17")
+FIGURES = (
+    "We agreed on Monday that the {} of 2 open points will be settled after 30 minutes, and Helen must confirm it."
+)
+
+
+def with_facts(turns: int) -> tuple[DialogueTurn, ...]:
+    """A dialogue that begins with facts, and goes on with other figures."""
+    early = [a_turn(f"I have been waiting for a week. The label is {fact}, as you know.") for fact in GIVEN]
+    return (*early, *(a_turn(FIGURES.format(i), ("assistant", "user")[i % 2]) for i in range(turns)))
+
+
+@pytest.mark.parametrize("max_tokens", [200, 300, 600])
+async def test_ids_and_numbers_that_were_given_early_remain_in_a_compressed_history(max_tokens: int) -> None:
+    history = await compress_history(a_history(with_facts(40), max_tokens), max_tokens, by_extract, estimate_tokens)
+
+    assert len([fact for fact in GIVEN if fact not in history.text]) <= 1
+    assert history.recent_turns[-1].content == FIGURES.format(39)
+    assert estimate_tokens(history.text) <= max_tokens
+
+
+async def test_content_is_compressed_no_further_than_to_its_target() -> None:
+    content = ContextContent(history=a_history(with_facts(40), 2_000))
+
+    shorter = await compress(content, 250, by_extract, estimate_tokens)
+
+    assert [fact for fact in GIVEN if fact not in shorter.history.text] == []
+    assert 200 < shorter.total_tokens(estimate_tokens) <= 250

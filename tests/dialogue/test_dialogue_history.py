@@ -288,5 +288,18 @@ async def test_a_summary_that_is_too_long_is_cut() -> None:
 
     summary = await summarize_or_extract(Chatty(), TALK, 30, "", deadline=5, count=estimate_tokens)
 
-    assert summary.startswith("The mill by the river")
+    assert "The mill by the river" in summary
     assert estimate_tokens(summary) <= 30
+
+
+async def test_facts_that_a_summary_leaves_out_are_listed_before_it() -> None:
+    class Vague:
+        async def summarize(self, text: str, max_tokens: int, focus: str = "") -> str:
+            return "They talked about version 4.2 and a harbour."
+
+    summary = await summarize_or_extract(Vague(), TALK, 60, "", deadline=5, count=estimate_tokens)
+
+    assert summary.startswith("Stated: ")
+    assert "May 7" in summary
+    assert "harbour is Maria Lopez" in summary
+    assert summary.endswith("They talked about version 4.2 and a harbour.")

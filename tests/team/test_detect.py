@@ -160,10 +160,28 @@ def test_an_ordinary_turn_and_too_few_samples_are_no_gap() -> None:
 
 
 def test_health_figures_in_the_state_fire_with_two_agents_because_the_sample_is_left_out() -> None:
-    health = {"metrics": {"agent_cycle_times": {"dev": 100.0, "tester": 20.0}}}
+    health = {"metrics": {"agent_cycle_times": {"dev": 100.0, "tester": 20.0}, "overall_cycle_time": 0.0}}
 
     assert reasons(a_state(current_agent="dev", health_status=health)) == ["long_cycle_time"]
     assert reasons(a_state(current_agent="tester", health_status=health)) == []
+
+
+@pytest.mark.parametrize("times", [{"dev": 100.0}, {"dev": 100.0, "pm": 90.0}])
+def test_an_agent_is_slow_if_the_state_reports_a_shorter_time_for_the_team(times: dict[str, float]) -> None:
+    def health(overall: float) -> dict[str, Any]:
+        return {"status": "warning", "metrics": {"agent_cycle_times": times, "overall_cycle_time": overall}}
+
+    (found,) = gaps(a_state(current_agent="dev", health_status=health(30.0)))
+
+    assert (found.reason, found.indicators) == ("long_cycle_time", ("took 100 s, usually 30 s@health_status",))
+    assert reasons(a_state(current_agent="dev", health_status=health(80.0))) == []
+
+
+def test_reported_times_serve_until_enough_turns_were_measured() -> None:
+    health = {"status": "warning", "metrics": {"agent_cycle_times": {"dev": 100.0}, "overall_cycle_time": 30.0}}
+
+    assert reasons({**timed(10, 10), "current_agent": "dev", "health_status": health}) == ["long_cycle_time"]
+    assert reasons({**timed(*[10] * 20), "current_agent": "dev", "health_status": health}) == []
 
 
 @pytest.mark.parametrize(
@@ -571,6 +589,35 @@ def test_what_structured_output_names_as_missing_is_a_gap_with_one_need_each(sta
     (found,) = gaps({"current_agent": "dev", **state})
 
     assert (found.reason, found.agent, found.parts) == ("explicit_flag", "dev", ("order schema", "API contract"))
+
+
+@pytest.mark.parametrize(
+    ("output", "need"),
+    [
+        ({"missing_context": "order schema"}, "order schema"),
+        (Report(status="blocked", missing_context=["order schema"]), "order schema"),
+        ('{"status": "blocked", "missing_context": ["order schema"]}', "order schema"),
+        ('```json\n{"missing_context": "order schema"}\n```', "order schema"),
+        ([{"missing_context": "API contract"}, {"missing_context": "order schema"}], "order schema"),
+        ({"result": {"missing_context": "order schema"}}, "order schema"),
+        ({"missing_context": True, "reason": "The order schema is unknown."}, "The order schema is unknown."),
+        ({"missing_context": True}, "Build it. I stopped."),
+        ({"missing_context": "true"}, "Build it. I stopped."),
+    ],
+)
+def test_missing_context_in_an_agents_output_is_a_gap_of_that_agent(output: object, need: str) -> None:
+    state = {"messages": [HumanMessage("Build it.", id="h"), says("dev", "I stopped.")], "dev_output": output}
+
+    (found,) = gaps(state)
+
+    assert (found.reason, found.agent, found.context_query) == ("explicit_flag", "dev", need)
+
+
+@pytest.mark.parametrize(
+    "output", [{"missing_context": False}, "{no json", '{"missing_context": null}', [{"missing_context": "x"}, {}], []]
+)
+def test_an_agents_output_that_misses_nothing_is_no_gap(output: object) -> None:
+    assert gaps({"current_agent": "dev", "dev_output": output}) == ()
 
 
 @pytest.mark.parametrize(

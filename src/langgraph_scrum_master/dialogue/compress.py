@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from langgraph_scrum_master.dialogue.history import LEVELS, Summarize, compress_history, shorten_history
+from langgraph_scrum_master.dialogue.history import LEVELS, Summarize, compress_history, extend_summary, shorten_history
 from langgraph_scrum_master.dialogue.model import (
     CompressionLevel,
     ContextContent,
@@ -61,7 +61,8 @@ async def compress(
         content = await _step(content, level, summarize, count)
     if (least := content.total_tokens(count)) > target_tokens:
         raise CannotCompressError(f"{before} tokens cannot be compressed to {target_tokens!r}: the minimum is {least}")
-    return content
+    room = count(content.history.text) + target_tokens - least
+    return replace(content, history=await extend_summary(content.history, room, summarize, count))
 
 
 async def compress_at_level(

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, get_args
 
 from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, FormattedHistory, FormattedTurn
 from langgraph_scrum_master.protocols import TokenCounter
+from langgraph_scrum_master.text.facts import facts_in
 from langgraph_scrum_master.text.trim import trim
 
 LEVELS: tuple[CompressionLevel, ...] = get_args(CompressionLevel)
 
 HISTORY_MARGIN = 50
-"""Tokens reserved beside the turns and the summary. Also the minimum for a summary to be worthwhile."""
+"""Tokens reserved beside the turns and the summary."""
+
+LEAST_SUMMARY = 20
+"""Minimum tokens of a summary: a few facts."""
 
 SUMMARY_TOKENS = {"medium": 200, "heavy": 100, "extreme": 40}
 """Maximum length of the summary per level."""
@@ -72,30 +76,44 @@ def transcript(turns: Sequence[DialogueTurn]) -> str:
 async def compress_history(
     history: FormattedHistory, max_tokens: int, summarize: Summarize, count: TokenCounter
 ) -> FormattedHistory:
-    """Compress the history to fit, at the lightest level that is enough.
+    """Compress the history to fit, at the lightest level that keeps the ids, dates and amounts of all turns.
 
-    If none is, as many of the last turns as fit are kept. Remaining tokens go to a summary of the other turns.
+    If none does, at the one that keeps most of them. Remaining tokens go to a summary of the turns that are left out.
     """
-    if count(history.text) <= max_tokens:
+    if count(history.text) <= max_tokens and (history.summary or not _older(history, len(history.recent_turns))):
         return history
+    wanted = facts_in("\n".join(turn.effective_text for turn in history.turns) or history.text)
+    best, most = history, -1
+    async for shorter in _fitting(history, max_tokens, summarize, count):
+        if (kept := sum(fact in shorter.text for fact in wanted)) > most:
+            best, most = shorter, kept
+        if kept == len(wanted):
+            break
+    return best
+
+
+async def _fitting(
+    history: FormattedHistory, max_tokens: int, summarize: Summarize, count: TokenCounter
+) -> AsyncIterator[FormattedHistory]:
+    """The history at each level that fits, from light to extreme, and with as few turns as a third leaves room for."""
     shorter = history
     for level in LEVELS[:-1]:
         shorter = await shorten_history(shorter, level, summarize, count)
         if count(shorter.text) <= max_tokens:
-            return await _extend_summary(shorter, max_tokens, summarize, count)
-    reserve = max_tokens // 4 if len(history.turns) > 1 else 0
-    last = keep_last_turns(history, max_tokens - (reserve if reserve > HISTORY_MARGIN else 0), count)
-    return await _extend_summary(last, max_tokens, summarize, count)
+            yield await extend_summary(shorter, max_tokens, summarize, count)
+    reserve = max_tokens // 3 if len(history.turns) > 1 else 0
+    last = keep_last_turns(history, max_tokens - (reserve if reserve > LEAST_SUMMARY else 0), count)
+    yield await extend_summary(last, max_tokens, summarize, count)
 
 
-async def _extend_summary(
+async def extend_summary(
     history: FormattedHistory, max_tokens: int, summarize: Summarize, count: TokenCounter
 ) -> FormattedHistory:
     """Replace the summary by a longer one if there is room, covering all turns that are not rendered verbatim."""
     if not history.recent_turns or not (older := _older(history, len(history.recent_turns))):
         return history
     room = max_tokens - count(replace(history, summary="…").text)
-    if room <= max(HISTORY_MARGIN, count(history.summary)):
+    if room <= max(LEAST_SUMMARY, count(history.summary)):
         return history
     longer = replace(history, summary=await summarize(older, room))
     return longer if count(longer.text) <= max_tokens else history

@@ -9,7 +9,8 @@ from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.protocols import ChatModel, Summarizer, TokenCounter
-from langgraph_scrum_master.text.extract import extract
+from langgraph_scrum_master.text.extract import FACTS_SHARE, extract, with_facts
+from langgraph_scrum_master.text.facts import stated_facts
 from langgraph_scrum_master.text.sanitize import as_data
 from langgraph_scrum_master.text.tokens import estimate_tokens
 from langgraph_scrum_master.text.trim import trim
@@ -69,13 +70,24 @@ class ModelSummarizer:
 async def summarize_or_extract(
     summarizer: Summarizer, text: str, max_tokens: int, focus: str, *, deadline: float, count: TokenCounter
 ) -> str:
-    """Summarise within `max_tokens`. Falls back to extraction if the summarizer fails, times out or returns nothing."""
+    """Summarise within `max_tokens`, and list the ids, dates, amounts and names that the summary leaves out.
+
+    Falls back to extraction if the summarizer fails, times out or returns nothing.
+    """
+    facts = ""
+    # Extraction lists them itself.
+    if not isinstance(summarizer, ExtractiveSummarizer):
+        facts = await off_loop(lambda: stated_facts(text, int(FACTS_SHARE * max_tokens), count, focus=focus))
+    room = max_tokens - count(facts) if facts else max_tokens
     try:
-        summary = await asyncio.wait_for(summarizer.summarize(text, max_tokens, focus), deadline)
+        summary = await asyncio.wait_for(summarizer.summarize(text, room, focus), deadline)
         if not text_of(summary).strip():
             raise ValueError(f"the summary must be a non-empty string, got {summary!r}")
     # A model client may raise anything.
     except Exception as error:
         logger.warning("summary.failed", error=f"{type(error).__name__}: {error}")
-        summary = await off_loop(extract, text, max_tokens, count, focus)
-    return trim(" ".join(summary.split()), lambda start: count(start) <= max_tokens)
+        return await off_loop(extract, text, max_tokens, count, focus)
+    summary = trim(" ".join(summary.split()), lambda start: count(start) <= room)
+    if not facts:
+        return summary
+    return await off_loop(with_facts, summary, text, max_tokens, count, focus)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
+from langgraph_scrum_master.text.facts import stated_facts
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.terms import numbers, terms
@@ -19,6 +20,9 @@ _LONGEST = 50
 
 _SHORTEST = 4
 """The minimum number of remaining tokens to go on."""
+
+FACTS_SHARE = 0.6
+"""The largest share of a summary that lists facts that its sentences do not have. By hand."""
 
 _SPEAKER = re.compile(r"([^\s:()][^:\n]{0,40}): (.*)", re.S)
 _SPEECH_ACT = re.compile(r"  \((.+)\)")
@@ -46,10 +50,28 @@ class _Traits(NamedTuple):
 
 
 def extract(text: str, max_tokens: int, count: Callable[[str], int], focus: str = "") -> str:
-    """The most important sentences that fit, in order and with their speakers.
+    """The most important sentences that fit, in order and with their speakers, after the facts of the others.
 
     Sentences on the focus count most, then decisions, numbers and names. Duplicates are skipped.
     """
+    facts = stated_facts(text, int(FACTS_SHARE * max_tokens), count, focus=focus)
+    summary = _sentences(text, max_tokens - count(facts) if facts else max_tokens, count, focus)
+    return with_facts(summary, text, max_tokens, count, focus) if facts else summary
+
+
+def with_facts(summary: str, text: str, max_tokens: int, count: Callable[[str], int], focus: str = "") -> str:
+    """The summary of the text after the facts that it lacks, as far as they fit."""
+    room = max_tokens - count(summary) if summary else max_tokens
+    while facts := stated_facts(text, room, count, known=summary, focus=focus):
+        joined = f"{facts} {summary}" if summary else facts
+        # The whole can have more tokens than its parts.
+        if (over := count(joined) - max_tokens) <= 0:
+            return joined
+        room = min(room, count(facts)) - over
+    return summary
+
+
+def _sentences(text: str, max_tokens: int, count: Callable[[str], int], focus: str) -> str:
     utterances = _read(text)
     scores = _scores(utterances, focus)
     room, chosen, seen = max_tokens, list[int](), SaidTexts()

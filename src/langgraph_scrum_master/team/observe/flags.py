@@ -83,10 +83,10 @@ def state_flags(
     """Flags in the state's keys and in the pending handoff to `target`."""
     if needs := _needs(state.get("missing_context")):
         yield _flag(current_agent, needs, "missing_context")
-    if (answer := state.get(STRUCTURED)) is not None and (needs := _missing_fields(answer)):
+    if (answer := state.get(STRUCTURED)) is not None and (needs := _output_needs(answer)):
         yield _flag(current_agent, needs, STRUCTURED)
     for key in output_keys(state):
-        if needs := _missing_fields(state.get(key)):
+        if needs := _output_needs(state.get(key)):
             yield _flag(key.removesuffix(OUTPUT), needs, key)
     if target:
         yield from _required(state, target, requirements)
@@ -108,11 +108,17 @@ def _marks_and_calls(turn: Turn) -> Iterator[Flag]:
 def _json_flags(turn: Turn) -> Iterator[Flag]:
     """Flags in a turn that is a JSON object."""
     with suppress(ValueError, RecursionError):
-        if needs := _missing_fields(json.loads(turn.text.strip().removeprefix("```json").strip("`\n "))):
+        if needs := _missing_fields(_from_json(turn.text)):
             yield _flag(turn.agent, needs, turn.id)
 
 
+def _from_json(text: str) -> object:
+    return json.loads(text.strip().removeprefix("```json").strip("`\n "))
+
+
 _OBJECT = lazy_pattern(r"\s*(?:```(?:json)?\s*)?\{")
+_YES = lazy_pattern(r"true|yes", re.I)
+_REASONS = ("context_query", "missing_reason", "reason", "details")
 _NAMING = ("question", "text", "name", "description", "key")
 _NOTHING = lazy_pattern(
     r"\W*|\W*(?:none|null|nil|n/?a|no|nothing|not applicable|false|no (?:open |missing |further )?\w+)"
@@ -128,16 +134,35 @@ def _flag(agent: str, needs: tuple[str, ...], origin: str) -> Flag:
     return Flag(agent=agent, need=", ".join(needs), origin=origin, parts=parts, unnamed=needs == _UNNAMED)
 
 
+def _output_needs(output: object) -> tuple[str, ...]:
+    """What an agent's output names as missing: an object, its JSON, or a list of them, of which the last counts.
+
+    Fields are also read one level down, as in `{"result": {"missing_context": …}}`.
+    """
+    if isinstance(output, list | tuple) and output:
+        output = output[-1]
+    if isinstance(output, str) and _OBJECT.match(output):
+        with suppress(ValueError, RecursionError):
+            output = _from_json(output)
+    inner = (value for value in dict_of(output).values() if isinstance(value, Mapping))
+    return next(filter(None, map(_missing_fields, (output, *inner))), ())
+
+
 def _missing_fields(answer: object) -> tuple[str, ...]:
     """What structured output names as missing in one of `MISSING_FIELDS`."""
     values = [read(answer, name) for name in MISSING_FIELDS]
-    named = next((needs for value in values if value is not True and (needs := _needs(value))), ())
-    return named or (_UNNAMED if read(answer, MISSING_FIELDS[0]) is True else ())
+    named = next((needs for value in values if (needs := _needs(value)) != _UNNAMED and needs), ())
+    if named or not _needs(read(answer, MISSING_FIELDS[0])):
+        return named
+    # Only true: the reason names it better than the agent's current work does.
+    reasons = (text_of(read(answer, name)).strip() for name in _REASONS)
+    return next(((reason,) for reason in reasons if reason), _UNNAMED)
 
 
 def _needs(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
-        return () if _NOTHING.fullmatch(value) else (value.strip(),)
+        named = () if _NOTHING.fullmatch(value) else (value.strip(),)
+        return _UNNAMED if named and _YES.fullmatch(named[0]) else named
     if isinstance(value, Mapping):
         return tuple(str(key) for key, missing in value.items() if truthy(missing))
     if items := items_of(value):

@@ -45,7 +45,7 @@ def observe(
     watch = watcher.take(state.get("messages"), at_turn, state.get(FIGURES_KEY), saved_at)
     observation = _observation(state, watch, at_turn, now)
     if _has_team_keys(state):
-        observation = _with_state_keys(observation, state, requirements or {}, watch.paces.timed, watcher.tuning)
+        observation = _with_state_keys(observation, state, requirements or {}, watcher.tuning)
     watcher.release(state.get("messages"), watch)
     return observation
 
@@ -98,13 +98,14 @@ def _observation(state: State, watch: Watch, at_turn: str, now: str) -> Observat
 
 
 def _with_state_keys(
-    seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], timed: bool, tuning: DetectionTuning
+    seen: Observation, state: State, requirements: Mapping[str, Sequence[str]], tuning: DetectionTuning
 ) -> Observation:
     """The observation with the information of the state keys added."""
     from langgraph_scrum_master.team.observe.gates import read_gates
 
     current, health = seen.current_agent, state.get("health_status")
     target = pending_target(state.get("handoff_context"), current, seen.turns)
+    measured = len(seen.cycle_times.get(current, ())) > tuning.pace_samples
     cycles = reported_cycles(state.get("cycle_analysis"), seen.turns, current, seen.now, tuning.reported_cycle_seconds)
     return replace(
         seen,
@@ -113,7 +114,7 @@ def _with_state_keys(
         gate_blocked=truthy(state.get("gate_blocked")),
         flags=(*state_flags(state, current, target, requirements), *seen.flags),
         cycles=(*cycles, *seen.cycles),
-        paces=seen.paces if seen.paces or timed else tuple(reported_paces(health, current, tuning.pace_of_usual)),
+        paces=seen.paces if seen.paces or measured else tuple(reported_paces(health, current, tuning.pace_of_usual)),
         task=_task(state.get("current_story")) or seen.task,
         reported_health=read_health(health) if health is not None else None,
     )

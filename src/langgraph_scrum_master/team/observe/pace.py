@@ -35,7 +35,7 @@ _LATEST = 1e11
 class Paces:
     """Durations of each agent's latest turns, and the pace of the newest."""
 
-    __slots__ = ("_before", "_counted", "_newest", "_samples", "_tuning", "_until", "measured", "newest", "timed")
+    __slots__ = ("_before", "_counted", "_newest", "_samples", "_tuning", "_until", "measured", "newest")
 
     def __init__(self, figures: object = None, tuning: DetectionTuning = DEFAULT_DETECTION) -> None:
         self._tuning = tuning
@@ -48,8 +48,6 @@ class Paces:
         self.newest: Pace | None = None
         self.measured = False
         """Whether turns get their time from our clock because the messages have none."""
-        self.timed = bool(self._samples)
-        """Whether any message has a time."""
 
     def add(self, turn: Turn) -> None:
         """Process the next turn."""
@@ -61,7 +59,6 @@ class Paces:
         # Without a time there is nothing to measure.
         if turn.time is None:
             return
-        self.timed = True
         if before is None:
             return
         if turn.time < before - CORRECTION:
@@ -119,19 +116,20 @@ class Paces:
 
 
 def reported_paces(health: object, current_agent: str, of_usual: float) -> Iterator[Pace]:
-    """The pace from the state's health metrics, for teams whose messages have no times.
+    """The pace from the state's health metrics, for agents whose turns we have not measured often enough.
 
-    The limit is `of_usual` times the usual duration.
+    The limit is `of_usual` times the usual duration: that of the other agents, or of the team as a whole if that is
+    shorter. The latter contains the agent's own turns.
     """
-    metrics = read(health, "metrics")
+    metrics = read(health, "metrics", health)
     times = _numbers(dict_of(read(metrics, "agent_cycle_times")))
     if read(health, "status") == "healthy":
         return
-    # The agent is compared with the others, or with the overall time if there are none.
     others = [seconds for agent, seconds in times.items() if agent != current_agent]
-    overall = _plausible((read(metrics, "overall_cycle_time"),))
+    # Without a value, hosts report 0.
+    overall = [seconds for seconds in _plausible((read(metrics, "overall_cycle_time"),)) if seconds]
     if current_agent in times and (others or overall):
-        usual = median(others) if others else overall[0]
+        usual = min([*overall, median(others)] if others else overall)
         yield Pace(
             agent=current_agent,
             seconds=times[current_agent],
