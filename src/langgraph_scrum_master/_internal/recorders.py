@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.threads import off_loop
 
@@ -18,5 +19,6 @@ async def record(value: T, recorder: Callable[[T], object] | None, seconds: floa
         return
     try:
         await asyncio.wait_for(off_loop(recorder, value), seconds)
-    except Exception as error:
+    except BaseException as raised:
+        error = recordable(raised)
         logger.error("recorder.failed", **about, error=f"{type(error).__name__}: {error}")

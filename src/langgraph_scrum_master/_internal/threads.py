@@ -11,6 +11,7 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from langgraph_scrum_master._internal.foreign import contained
 from langgraph_scrum_master._internal.logs import logger
 
 T = TypeVar("T")
@@ -65,19 +66,6 @@ async def off_loop(call: Callable[..., T], *args: Any) -> T:
 
     _run_in_thread(work)
     return await outcome
-
-
-def contained(error: BaseException) -> Exception:
-    """The error as an `Exception`, so that `except Exception` catches it.
-
-    `SystemExit`, `KeyboardInterrupt` and native panics of third-party code would end the event loop, and a future
-    rejects `StopIteration`.
-    """
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    wrapped = RuntimeError(f"{type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
 
 
 def _run_in_thread(work: Callable[[], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop
@@ -71,7 +72,7 @@ async def summarize_or_extract(
 ) -> str:
     """Summarise within `max_tokens`. Falls back to extraction if the summarizer fails, times out or returns nothing."""
     try:
-        summary = await asyncio.wait_for(summarizer.summarize(text, max_tokens, focus), deadline)
+        summary = await asyncio.wait_for(awaited(lambda: summarizer.summarize(text, max_tokens, focus)), deadline)
         if not text_of(summary).strip():
             raise ValueError(f"the summary must be a non-empty string, got {summary!r}")
     # A model client may raise anything.

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Self, TypeAlias, TypeVar
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master._internal.threads import off_loop
@@ -349,7 +350,8 @@ class RecordMemory:
         except ScrumMasterError:
             raise
         # Databases raise many types of error.
-        except Exception as error:
+        except BaseException as raised:
+            error = recordable(raised)
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import TypeAlias
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.recorders import record
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
@@ -167,8 +168,9 @@ class InjectionPipeline:
             more, further = _without_reserved(*await others) if others else ([], ())
         except EmbeddingError as error:
             raise InjectionError(f"Failed to embed query: {error}") from error
-        except Exception as error:
-            raise InjectionError(f"Failed to retrieve memories: {error}") from error
+        except BaseException as raised:
+            error = recordable(raised)
+            raise InjectionError(f"Failed to retrieve memories: {error}") from raised
         finally:
             if others:
                 others.cancel()

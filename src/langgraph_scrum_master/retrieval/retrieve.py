@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from langgraph_scrum_master._internal import telemetry
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import read
-from langgraph_scrum_master._internal.threads import contained
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure, instant
 from langgraph_scrum_master.protocols import Opens, Source, State
@@ -86,21 +85,9 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
 
 async def _run(source: Source, query: Query, state: State) -> list[RetrievedContext]:
     with telemetry.span(f"retrieve.{source.name}") as span, asked_at(instant(query.now)):
-        items = await _find(source, query, state)
+        items = list(await awaited(lambda: source.find(query, state)))
         telemetry.note(span, found=len(items))
         return [_stamped(_checked(item), query.now) for item in items]
-
-
-async def _find(source: Source, query: Query, state: State) -> list[object]:
-    try:
-        return list(await source.find(query, state))
-    except (Exception, asyncio.CancelledError, GeneratorExit):
-        raise
-    # `SystemExit` and native panics of a source are its failures. Ctrl-C reaches the main thread and is the host's.
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            raise
-        raise contained(error) from error
 
 
 def _stamped(context: RetrievedContext, now: str) -> RetrievedContext:

@@ -11,11 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph_scrum_master._internal import telemetry
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import Redact, cleaned, logger, redacting
 from langgraph_scrum_master._internal.shapes import mapping_of, unwrapped
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.config import InjectionConfig
-from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
@@ -143,7 +143,8 @@ class Pipeline:
                 return None
             return glance(state, self.watcher, self.clock() if running else None, self._now() if whole else "")
         # `sight` fails in the same way and logs it.
-        except Exception:
+        except BaseException as error:
+            recordable(error)
             return None
 
     def sight(self, state: object, running: bool = False) -> Sighting:
@@ -167,8 +168,8 @@ class Pipeline:
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
         # A malformed state must not fail the host graph.
-        except Exception as error:
-            return _failed_sighting(values, error)
+        except BaseException as error:
+            return _failed_sighting(values, recordable(error))
         return self._detected(values, observation, (*tuned_detectors(self.tuning), *self._further_detectors()))
 
     def _detected(self, state: State, observation: Observation, detectors: Sequence[Detector]) -> Sighting:
@@ -180,8 +181,8 @@ class Pipeline:
                 return Sighting(state=state, observation=observation)
             gaps, given_up = unsettled_gaps(detected, state, observation.turns, self.config.max_attempts)
         # A detector may yield anything.
-        except Exception as error:
-            return _failed_sighting(state, error)
+        except BaseException as error:
+            return _failed_sighting(state, recordable(error))
         return Sighting(state=state, observation=observation, gaps=gaps, given_up=given_up)
 
     def _further_detectors(self) -> tuple[Detector, ...]:
@@ -262,7 +263,8 @@ class Pipeline:
             try:
                 metadata = {"title": title, "created_at": context.created_at}
                 await memory.store_embedding(context.key, f"{result.gap.context_query}\n{answer}", metadata)
-            except Exception as error:
+            except BaseException as raised:
+                error = recordable(raised)
                 logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
         fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
         with_answer = replace(fitted, escalated=True)
@@ -436,8 +438,6 @@ class Pipeline:
 
 
 def _failed_sighting(state: State, error: Exception) -> Sighting:
-    if steers_the_graph(error):
-        raise error
     message = f"{type(error).__name__}: {error}"
     logger.error("observation.failed", error=message)
     return Sighting(state=state, observation=Observation(now=""), failure=message)
