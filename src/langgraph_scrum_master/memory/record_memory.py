@@ -86,6 +86,11 @@ class RecordMemory:
         """The tenant."""
         return self._backend.tenant
 
+    @property
+    def origin(self) -> object:
+        """What its calls go to, such as the database that it shares with other namespaces."""
+        return self._backend.origin
+
     def for_namespace(self, namespace: str) -> Self:
         """The memory of another tenant in the same store."""
         check_namespace(namespace)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import DivergenceAlert, Query, RetrievedContext, instant
 from langgraph_scrum_master.protocols import SessionMemory, State
@@ -44,6 +45,7 @@ class DivergenceSource:
 
     def __init__(self, memory: SessionMemory) -> None:
         self._memory = memory
+        self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Up to three alerts, least similar first; none if the query is similar to a recent memory."""

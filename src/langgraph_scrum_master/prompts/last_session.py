@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import SessionMemory, State
 
@@ -15,6 +16,7 @@ class SessionSource:
 
     def __init__(self, memory: SessionMemory) -> None:
         self._memory = memory
+        self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """The summary as a context, if there is one."""
