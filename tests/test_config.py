@@ -79,6 +79,7 @@ FROM_ENVIRONMENT = {
     "max_context_tokens": ("300", 300),
     "deadline": ("0.5", 0.5),
     "assistant_deadline": ("4.5", 4.5),
+    "max_concurrent": ("3", 3),
     "assumptions": ("true", True),
     "view_window": ("7", 7),
     "max_attempts": ("1", 1),

@@ -153,6 +153,9 @@ class InjectionConfig(Plain):
     assistant_deadline: float = setting(10.0, number_between(0.001, 3600))
     """Seconds that a [chat model](tune-detection.md#let-a-chat-model-help) has to confirm a gap, and again to write a
     query and pick candidates. After a timeout, rules decide."""
+    max_concurrent: int = setting(8, whole_number(1))
+    """Maximum number of gaps that a process searches for at once. Others wait in order; if a gap has no turn within the
+    `deadline`, `overloaded` is recorded, and the next step tries again."""
     view_window: int = setting(50, whole_number(0))
     """Number of latest messages that an agent sees; 0 if agents have private histories."""
     max_attempts: int = setting(3, whole_number(1))

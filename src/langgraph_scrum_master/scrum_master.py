@@ -27,6 +27,7 @@ from langgraph_scrum_master.protocols import (
     TokenCounter,
     checked_memory,
 )
+from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.team.observe import Watcher
 from langgraph_scrum_master.team.pipeline import Pipeline, Sighting
 from langgraph_scrum_master.team.record.snapshots import SnapshotRecorder
@@ -105,7 +106,7 @@ class ScrumMaster:
             shelf_sources=shelf_sources,
             clock=clock,
             recorder=recorder,
-            count_tokens=count_tokens,
+            count_tokens=reliable(count_tokens),
             assistant=_assistant_caller(assistant, model, tuning),
             snapshots=SnapshotRecorder(snapshots) if isinstance(snapshots, str | Path) else snapshots,
             redact=_redactor(redact) if redact is not None else None,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast, get_args
 from urllib.parse import quote, unquote
 
 from langgraph_scrum_master._internal.files import UnfitFileError, read_bytes
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master.errors import ConfigError
 
 T = TypeVar("T")
@@ -26,7 +27,8 @@ def read(thing: object, name: str, default: Any = None) -> Any:
         value = getattr(thing, name, default)
         return thing.get(name, default) if value is default and isinstance(thing, Mapping) else value
     # A host's own type may raise anything here.
-    except Exception:
+    except BaseException as error:
+        recordable(error)
         return default
 
 
@@ -51,7 +53,8 @@ def truthy(thing: object) -> bool:
     try:
         return bool(thing)
     # A host's own type may raise anything here.
-    except Exception:
+    except BaseException as error:
+        recordable(error)
         return False
 
 

@@ -80,6 +80,7 @@ COUNTERS = {
     "escalations": "Needs that recurred after all attempts.",
     "outcomes": "Injections with a known outcome.",
     "source_failures": "Sources that failed or missed the deadline.",
+    "breakers": "Sources that were suspended after repeated timeouts, or resumed.",
 }
 HISTOGRAMS = {
     "tokens": ("{token}", "Injected tokens."),

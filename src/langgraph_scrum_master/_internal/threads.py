@@ -11,6 +11,8 @@ from contextvars import copy_context
 from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
+from langgraph_scrum_master._internal.breakers import MOST_STUCK, Breaker, current_breaker
+from langgraph_scrum_master._internal.foreign import contained
 from langgraph_scrum_master._internal.logs import logger
 
 T = TypeVar("T")
@@ -44,40 +46,68 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 async def off_loop(call: Callable[..., T], *args: Any) -> T:
     """Run a blocking call in a daemon thread of its own and return its result.
 
-    Not in the loop's executor: hanging calls would exhaust it, and closing the loop would wait for them.
+    Not in the loop's executor: hanging calls would exhaust it, and closing the loop would wait for them. Raises
+    `TimeoutError` if too many calls of the same component hang already.
     """
+    component = current_breaker.get()
+    if component is not None and component.stuck >= MOST_STUCK:
+        raise TimeoutError(f"{component.stuck} earlier calls have not returned")
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[T] = loop.create_future()
     context = copy_context()
+    running = _RunningCall(component)
 
     def settle(setter: Callable[[Any], None], value: Any) -> None:
         if not outcome.done():
             setter(value)
 
     def work() -> None:
+        # Nobody waits for it any more.
+        if outcome.cancelled():
+            running.ended()
+            return
         try:
             settled = (outcome.set_result, context.run(call, *args))
         except BaseException as error:
             settled = (outcome.set_exception, contained(error))  # type: ignore[assignment]
+        finally:
+            running.ended()
         # The loop may be closed by now. Then nobody waits for the result.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, *settled)
 
     _run_in_thread(work)
-    return await outcome
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        running.abandoned()
+        raise
 
 
-def contained(error: BaseException) -> Exception:
-    """The error as an `Exception`, so that `except Exception` catches it.
+async def within(seconds: float, call: Callable[..., T], *args: Any) -> T:
+    """Like `off_loop`. Raises `TimeoutError` after these seconds."""
+    return await asyncio.wait_for(off_loop(call, *args), seconds)
 
-    `SystemExit`, `KeyboardInterrupt` and native panics of third-party code would end the event loop, and a future
-    rejects `StopIteration`.
-    """
-    if isinstance(error, Exception) and not isinstance(error, StopIteration):
-        return error
-    wrapped = RuntimeError(f"{type(error).__name__}: {error}")
-    wrapped.__cause__ = error
-    return wrapped
+
+class _RunningCall:
+    """A call in a thread, which counts as stuck from when nobody waits for it until it ends."""
+
+    def __init__(self, component: Breaker | None) -> None:
+        self._component = component
+        self._lock = threading.Lock()
+        self._has_ended = self._is_stuck = False
+
+    def abandoned(self) -> None:
+        with self._lock:
+            if self._component is not None and not self._has_ended:
+                self._is_stuck = True
+                self._component.abandon()
+
+    def ended(self) -> None:
+        with self._lock:
+            self._has_ended = True
+            if self._component is not None and self._is_stuck:
+                self._component.abandon(-1)
 
 
 def _run_in_thread(work: Callable[[], None]) -> None:

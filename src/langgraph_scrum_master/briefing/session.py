@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import items_of, read, unwrapped
 from langgraph_scrum_master.briefing.bank import Lesson, Warn, deduplicate, read_bank
@@ -162,15 +163,15 @@ class SessionBriefing:
         try:
             return {} if _is_briefed(state) else _logged(self.brief())
         # A broken project must not fail the graph.
-        except Exception as error:
-            return _failed(error)
+        except BaseException as error:
+            return _failed(recordable(error))
 
     async def asession_briefing(self, state: Any) -> dict[str, Any]:
         """Like `session_briefing`, without blocking the event loop."""
         try:
             return {} if _is_briefed(state) else _logged(await self.abrief())
-        except Exception as error:
-            return _failed(error)
+        except BaseException as error:
+            return _failed(recordable(error))
 
     def check(self, builder: StateGraph[Any, Any, Any, Any]) -> None:
         """Raise `GraphError` if the graph would drop the briefing, or overwrite its messages with it."""

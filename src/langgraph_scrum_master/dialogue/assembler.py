@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, items_of, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
@@ -40,7 +41,7 @@ from langgraph_scrum_master.dialogue.records import turn_record
 from langgraph_scrum_master.dialogue.session import DEFAULT_SESSION, read_session, split_at_user_turn, thread_of
 from langgraph_scrum_master.dialogue.summarize import SUMMARY_DEADLINE, ExtractiveSummarizer, summarize_or_extract
 from langgraph_scrum_master.dialogue.system import system_prompt
-from langgraph_scrum_master.errors import ConfigError, QueryTooLongError, steers_the_graph
+from langgraph_scrum_master.errors import ConfigError, QueryTooLongError
 from langgraph_scrum_master.model import SourceFailure, iso
 from langgraph_scrum_master.protocols import Clock, EntityLookup, Follows, Knowledge, Summarizer, TokenCounter
 from langgraph_scrum_master.retrieval.counting import reliable
@@ -177,9 +178,8 @@ class PromptAssembler:
             request = PromptRequest(query, message, steps, text_of(message.id))
             return (await self._assemble(request, session, max_tokens)).messages
         # The application's agent continues without the prompt.
-        except Exception as error:
-            if steers_the_graph(error):
-                raise
+        except BaseException as raised:
+            error = recordable(raised)
             logger.error("prompt.failed", error=f"{type(error).__name__}: {error}")
             return list(messages)
 
@@ -284,7 +284,8 @@ class PromptAssembler:
             try:
                 return await asyncio.wait_for(work, self._deadline)
             # A custom source may raise anything.
-            except Exception as error:
+            except BaseException as raised:
+                error = recordable(raised)
                 failures.append(SourceFailure.of(name, error, self._deadline))
                 logger.warning("source.failed", source=name, error=failures[-1].error)
                 return default
@@ -308,7 +309,8 @@ class PromptAssembler:
             work = off_loop(self._records.keep, prompt.session_id, prompt.turn_id, record)
             await asyncio.wait_for(work, self._deadline)
         # The prompt must not depend on whether its record can be stored.
-        except Exception as error:
+        except BaseException as raised:
+            error = recordable(raised)
             logger.error("recorder.failed", turn_id=prompt.turn_id, error=f"{type(error).__name__}: {error}")
 
 

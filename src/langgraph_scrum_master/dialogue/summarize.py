@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop
@@ -80,7 +81,7 @@ async def summarize_or_extract(
         facts = await off_loop(lambda: stated_facts(text, int(FACTS_SHARE * max_tokens), count, focus=focus))
     room = max_tokens - count(facts) if facts else max_tokens
     try:
-        summary = await asyncio.wait_for(summarizer.summarize(text, room, focus), deadline)
+        summary = await asyncio.wait_for(awaited(lambda: summarizer.summarize(text, room, focus)), deadline)
         if not text_of(summary).strip():
             raise ValueError(f"the summary must be a non-empty string, got {summary!r}")
     # A model client may raise anything.

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import as_label, from_label, storable, text_of
 from langgraph_scrum_master.dialogue.records import RECORD_SECTIONS, ROOT, TurnRecord, paths
@@ -81,7 +82,8 @@ class TurnRecords:
         try:
             return method(*args)
         # The store's database may raise anything.
-        except Exception as error:
+        except BaseException as raised:
+            error = recordable(raised)
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.learning.records import decode_all, experiences_on
 from langgraph_scrum_master.learning.render import RENDERERS, RenderedRecord, Renderer
 from langgraph_scrum_master.memory.adapter import full_memory
@@ -32,6 +33,11 @@ class ShelfSource:
     shelf: FullMemory
     render: Renderer
 
+    @property
+    def origin(self) -> object:
+        """What the calls of the memory go to."""
+        return origin_of(self.shelf)
+
     async def open(self) -> None:
         """Load what the first search would load."""
         await _opened(self.shelf)
@@ -49,6 +55,11 @@ class ExperiencesSource:
     render: Renderer
     render_warning: Renderer
     name: str = "experiences"
+
+    @property
+    def origin(self) -> object:
+        """What the calls of the memory go to."""
+        return origin_of(self.memory)
 
     async def open(self) -> None:
         """Load what the first search would load."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, cast
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import (
     CodePattern,
     Decision,
@@ -47,6 +48,11 @@ class MemoryAdapter:
 
     def __repr__(self) -> str:
         return repr(self._memory)
+
+    @property
+    def origin(self) -> object:
+        """What the calls of the store go to."""
+        return origin_of(self._memory)
 
     async def open(self) -> None:
         """Load what the first search needs, if the store supports it."""

@@ -30,6 +30,11 @@ class Backend(ABC):
     def place(self) -> str:
         """The location, for error messages."""
 
+    @property
+    def origin(self) -> object:
+        """What its calls go to: all memories with the same origin hang together."""
+        return self.place
+
     @abstractmethod
     def elsewhere(self, tenant: str, shelf: str) -> Backend:
         """The backend of another shelf or tenant in the same database."""

@@ -61,6 +61,11 @@ class LangGraphBackend(ForeignBackend):
         """The class of the store, for error messages."""
         return type(self.store).__name__
 
+    @property
+    def origin(self) -> object:
+        """The store."""
+        return self.store
+
     def elsewhere(self, tenant: str, shelf: str) -> LangGraphBackend:
         """Another shelf or tenant in the same store."""
         return LangGraphBackend(self.store, tenant, shelf)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Self, TypeAlias, TypeVar
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import json_shapes
 from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master._internal.threads import off_loop
@@ -86,6 +87,11 @@ class RecordMemory:
     def namespace(self) -> str:
         """The tenant."""
         return self._backend.tenant
+
+    @property
+    def origin(self) -> object:
+        """What its calls go to, such as the database that it shares with other namespaces."""
+        return self._backend.origin
 
     def for_namespace(self, namespace: str) -> Self:
         """The memory of another tenant in the same store."""
@@ -354,7 +360,8 @@ class RecordMemory:
         except ScrumMasterError:
             raise
         # Databases raise many types of error.
-        except Exception as error:
+        except BaseException as raised:
+            error = recordable(raised)
             raise StoreError(f"{self!r} cannot be used: {type(error).__name__}: {error}") from error
 
 

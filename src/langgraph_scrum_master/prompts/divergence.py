@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import DivergenceAlert, Query, RetrievedContext
 from langgraph_scrum_master.protocols import SessionMemory, State
@@ -44,6 +45,7 @@ class DivergenceSource:
 
     def __init__(self, memory: SessionMemory) -> None:
         self._memory = memory
+        self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Up to three alerts, least similar first; none if the query is similar to a turn."""

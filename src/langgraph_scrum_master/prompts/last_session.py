@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.prompts.divergence import own_turns
@@ -32,6 +33,7 @@ class SessionSource:
         self._memory = memory
         self._precise = precise
         self._bar = bar
+        self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """The summary as a context, if there is one, and the turns that are about the query."""

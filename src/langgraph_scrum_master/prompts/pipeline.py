@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from typing import TypeAlias
 
+from langgraph_scrum_master._internal.breakers import Breakers
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.recorders import record
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
@@ -121,6 +123,7 @@ class InjectionPipeline:
         self._count_tokens = count_tokens
         self._recorder = recorder
         self._opened = False
+        self._breakers = Breakers()
         self.set_token_budget(budget)
         self.configure_recency_weights(recency_weights or RecencyWeights())
 
@@ -179,14 +182,15 @@ class InjectionPipeline:
         if not query.text.strip():
             return [], ()
         # Started first, so that slow sources overlap with the memory.
-        others = asyncio.ensure_future(retrieve([query], {}, self._sources, self._deadline)) if self._sources else None
+        others = asyncio.ensure_future(self._found_in(query, self._sources, self._deadline)) if self._sources else None
         try:
             contexts, failures = await self._search_memory(query)
             more, further = _without_reserved(*await others) if others else ([], ())
         except EmbeddingError as error:
             raise InjectionError(f"Failed to embed query: {error}") from error
-        except Exception as error:
-            raise InjectionError(f"Failed to retrieve memories: {error}") from error
+        except BaseException as raised:
+            failure = recordable(raised)
+            raise InjectionError(f"Failed to retrieve memories: {failure}") from raised
         finally:
             if others:
                 others.cancel()
@@ -197,10 +201,15 @@ class InjectionPipeline:
         """Search the memory, sequentially: in one process, concurrent searches slow each other down."""
         until = asyncio.get_running_loop().time() + self._deadline
         similar = SimilarSource(self._memory, self._precise)
-        contexts, failures = await retrieve([query], {}, [similar], self._deadline, must=(similar.name,))
+        contexts, failures = await self._found_in(query, [similar], self._deadline, must=(similar.name,))
         remaining = max(0.0, until - asyncio.get_running_loop().time())
-        more, further = await retrieve([query], {}, self._session_sources(query, contexts), remaining)
+        more, further = await self._found_in(query, self._session_sources(query, contexts), remaining)
         return [*contexts, *more], (*failures, *further)
+
+    async def _found_in(
+        self, query: Query, sources: Sequence[Source], deadline: float, must: Sequence[str] = ()
+    ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
+        return await retrieve([query], {}, sources, deadline, must, self._breakers)
 
     def _describe_timeouts(
         self, query: Query, contexts: Sequence[RetrievedContext], failures: tuple[SourceFailure, ...]

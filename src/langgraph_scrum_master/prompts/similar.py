@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import MemoryStore, State
@@ -24,6 +25,7 @@ class SimilarSource:
     def __init__(self, memory: MemoryStore, precise: bool = False) -> None:
         self._memory = memory
         self._precise = precise
+        self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """The `query.k` best, with the store's own scores."""

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus, TokenWeights
@@ -395,7 +396,8 @@ def _check_vectors(embed: Callable[[], object], count: int) -> Array:
     try:
         output = embed()
     # Models of other libraries may raise anything.
-    except Exception as error:
+    except BaseException as raised:
+        error = recordable(raised)
         raise EmbeddingError(f"{type(error).__name__}: {error}") from error
     try:
         vectors = np.asarray(output, dtype="float64")

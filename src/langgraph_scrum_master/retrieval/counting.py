@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import index
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.protocols import TokenCounter
 
@@ -22,8 +23,8 @@ def reliable(count_tokens: TokenCounter) -> TokenCounter:
                     return tokens
                 error = f"it returned {counted!r} for {len(text)} characters"
             # A tokenizer may raise any exception.
-            except Exception as raised:
-                error = f"{type(raised).__name__}: {raised}"
+            except BaseException as raised:
+                error = f"{type(raised).__name__}: {recordable(raised)}"
             failed = True
             logger.warning("tokens.estimated", error=f"Token counting failed: {error}")
         return -(-len(text) // 4)

@@ -3,72 +3,177 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph_scrum_master._internal import telemetry
+from langgraph_scrum_master._internal.breakers import Breaker, Breakers, current_breaker
+from langgraph_scrum_master._internal.foreign import awaited, recordable
 from langgraph_scrum_master._internal.logs import logger
-from langgraph_scrum_master._internal.shapes import read
-from langgraph_scrum_master._internal.threads import contained
+from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import Query, RetrievedContext, SourceFailure, instant
 from langgraph_scrum_master.protocols import Opens, Source, State
 from langgraph_scrum_master.rank.query_time import asked_at
 
 OPENING = 10
-"""The timeout for opening a memory, as a multiple of the deadline."""
+"""The timeout for the first opening of a memory, as a multiple of the deadline."""
 
 
 async def open_memory(memory: object, seconds: float) -> None:
-    """Let a memory load its data and models before the deadline starts."""
+    """Let a memory load its data and models before the deadline starts. An error here recurs in the search."""
+    with suppress(TimeoutError):
+        await _opened(memory, seconds)
+
+
+async def _opened(memory: object, seconds: float) -> None:
     if isinstance(memory, Opens):
-        # An error here recurs in the search, which records it.
-        with suppress(Exception):
-            await asyncio.wait_for(memory.open(), seconds)
+        try:
+            await asyncio.wait_for(awaited(memory.open), seconds)
+        except TimeoutError:
+            raise
+        # The search raises it again and records it.
+        except Exception as error:
+            recordable(error)
 
 
 async def retrieve(
-    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
+    queries: Sequence[Query],
+    state: State,
+    sources: Sequence[Source],
+    deadline: float,
+    must: Collection[str] = (),
+    breakers: Breakers | None = None,
 ) -> tuple[list[RetrievedContext], tuple[SourceFailure, ...]]:
     """The contexts of all sources, the best for each query first, and the failures.
 
     Exceptions of the sources named in `must` are raised.
     """
-    results, failures = await retrieve_each(queries, state, sources, deadline, must)
+    results, failures = await retrieve_each(queries, state, sources, deadline, must, breakers)
     return merged(results), failures
 
 
 async def retrieve_each(
-    queries: Sequence[Query], state: State, sources: Sequence[Source], deadline: float, must: Collection[str] = ()
+    queries: Sequence[Query],
+    state: State,
+    sources: Sequence[Source],
+    deadline: float,
+    must: Collection[str] = (),
+    breakers: Breakers | None = None,
 ) -> tuple[list[list[RetrievedContext]], tuple[SourceFailure, ...]]:
-    """Like `retrieve`, with a list per query, best first."""
+    """Like `retrieve`, with a list per query, best first.
+
+    Before its first search a source is opened, in `OPENING` deadlines at most. A source whose breaker is open is not
+    searched.
+    """
     if not sources or not queries:
         return [[] for _ in queries], ()
-    tasks = {
-        asyncio.ensure_future(_run(source, query, state)): (i, source)
-        for i, query in enumerate(queries)
-        for source in sources
-    }
+    breakers = breakers or Breakers()
+    searches = [_Search(source, breakers.of(source.name, source), deadline) for source in sources]
+    finished = False
     try:
-        done, _ = await asyncio.wait(tasks, timeout=deadline)
+        await asyncio.gather(*(search.open() for search in searches))
+        tasks = [task for search in searches for task in search.start(queries, state)]
+        if tasks:
+            await asyncio.wait(tasks, timeout=deadline)
+        finished = True
     finally:
-        for task in tasks:
-            task.cancel()
+        for search in searches:
+            search.end(finished)
     results: list[list[RetrievedContext]] = [[] for _ in queries]
-    failures: dict[str, SourceFailure] = {}
-    for task, (i, source) in tasks.items():
-        if task in done and source.name in must and not task.cancelled() and (error := task.exception()):
-            raise error
-        if failure := failure_of(source.name, task, task in done, deadline):
-            failures.setdefault(source.name, failure)
-        else:
-            results[i].extend(task.result())
-    for failure in failures.values():
+    failures = [failure for search in searches if (failure := search.collect(results, must))]
+    for failure in failures:
         logger.warning("source.failed", source=failure.source, error=failure.error)
-    return [sorted(each, key=_by_score) for each in results], tuple(failures.values())
+    return [sorted(each, key=_by_score) for each in results], tuple(failures)
+
+
+class _Search:
+    """The search of one source for all queries."""
+
+    def __init__(self, source: Source, breaker: Breaker, deadline: float) -> None:
+        self._source = source
+        self._breaker = breaker
+        self._deadline = deadline
+        self._tasks: list[asyncio.Future[_Found]] = []
+        self._failure: SourceFailure | None = None
+        if refusal := breaker.refusal():
+            self._failure = SourceFailure(source=source.name, error=refusal)
+        self._refused = bool(refusal)
+
+    async def open(self) -> None:
+        """Open a source that was never opened. If that takes too long, it is not searched this time."""
+        if self._failure is not None or self._breaker.opened != "never":
+            return
+        token = current_breaker.set(self._breaker)
+        try:
+            await _opened(self._source, OPENING * self._deadline)
+            self._breaker.opened = "yes"
+        except TimeoutError:
+            self._breaker.opened = "late"
+            error = f"late: not open within {OPENING * self._deadline:g} s"
+            self._failure = SourceFailure(source=self._source.name, error=error, late=True)
+        finally:
+            current_breaker.reset(token)
+
+    def start(self, queries: Sequence[Query], state: State) -> Sequence[asyncio.Future[_Found]]:
+        """Start to search for each query."""
+        if self._failure is None:
+            self._tasks = [asyncio.ensure_future(self._run(query, state)) for query in queries]
+        return self._tasks
+
+    async def _run(self, query: Query, state: State) -> _Found:
+        source = self._source
+        current_breaker.set(self._breaker)
+        with (
+            telemetry.span(f"retrieve.{source.name}", breaker=self._breaker.state) as span,
+            asked_at(instant(query.now)),
+        ):
+            if self._breaker.opened == "late":
+                await _opened(source, self._deadline)
+                self._breaker.opened = "yes"
+            found = _checked(list(await awaited(lambda: source.find(query, state))), query.now)
+            telemetry.note(span, found=len(found.contexts))
+            return found
+
+    def end(self, finished: bool) -> None:
+        """Cancel what is late. Unless the caller was cancelled, tell the breaker whether the source has answered."""
+        in_time = all(task.done() and not isinstance(_error(task), TimeoutError) for task in self._tasks)
+        for task in self._tasks:
+            task.cancel()
+        if not self._refused:
+            self._breaker.settle(self._failure is None and in_time if finished else None, self._deadline)
+
+    def collect(self, results: Sequence[list[RetrievedContext]], must: Collection[str]) -> SourceFailure | None:
+        """Add what was found for each query to its results, and return the first failure."""
+        failure = self._failure
+        for task, contexts in zip(self._tasks, results, strict=False):
+            if task.done() and self._source.name in must and (error := _error(task)):
+                raise error
+            late_or_failed = failure_of(self._source.name, task, task.done(), self._deadline)
+            if late_or_failed is None:
+                contexts.extend(task.result().contexts)
+                late_or_failed = task.result().failure(self._source.name)
+            failure = failure or late_or_failed
+        return failure
+
+
+class _Found(NamedTuple):
+    """The usable items that a source returned, and what was wrong with the others."""
+
+    contexts: list[RetrievedContext]
+    problems: list[str]
+
+    def failure(self, source: str) -> SourceFailure | None:
+        if not self.problems:
+            return None
+        total = len(self.contexts) + len(self.problems)
+        return SourceFailure(source=source, error=f"{len(self.problems)} of {total} items dropped: {self.problems[0]}")
+
+
+def _error(task: asyncio.Future[Any]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
 
 
 def merged(results: Sequence[Sequence[RetrievedContext]]) -> list[RetrievedContext]:
@@ -84,33 +189,37 @@ def _by_score(context: RetrievedContext) -> tuple[float, str]:
     return -context.relevance_score, context.key
 
 
-async def _run(source: Source, query: Query, state: State) -> list[RetrievedContext]:
-    with telemetry.span(f"retrieve.{source.name}") as span, asked_at(instant(query.now)):
-        items = await _find(source, query, state)
-        telemetry.note(span, found=len(items))
-        return [_stamped(_checked(item), query.now) for item in items]
+def _checked(items: Sequence[object], now: str) -> _Found:
+    found = _Found([], [])
+    for item in items:
+        try:
+            found.contexts.append(_item(item, now))
+        # Attributes of a source's own type may raise anything. Only this item is lost.
+        except BaseException as raised:
+            error = recordable(raised)
+            found.problems.append(f"{type(error).__name__}: {error}")
+    return found
 
 
-async def _find(source: Source, query: Query, state: State) -> list[object]:
-    try:
-        return list(await source.find(query, state))
-    except (Exception, asyncio.CancelledError, GeneratorExit):
-        raise
-    # `SystemExit` and native panics of a source are its failures. Ctrl-C reaches the main thread and is the host's.
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-            raise
-        raise contained(error) from error
+def _item(item: object, now: str) -> RetrievedContext:
+    if isinstance(item, Exception):
+        raise item
+    if not isinstance(item, RetrievedContext):
+        raise TypeError(f"a source must return RetrievedContext with text, got {type(item).__name__}")
+    changed = {"retrieved_at": now} if item.retrieved_at != now else {}
+    for name, longest in _LONGEST.items():
+        text = getattr(item, name)
+        if not isinstance(text, str):
+            raise TypeError(f"its {name} must be a text, got {type(text).__name__}")
+        if len(text) > longest:
+            raise ValueError(f"its {name} has {len(text):,} characters, at most {longest:,} are read")
+        if (usable := well_formed(str.__str__(text))) is not text:
+            changed[name] = usable
+    return replace(item, **changed) if changed else item  # type: ignore[arg-type]
 
 
-def _stamped(context: RetrievedContext, now: str) -> RetrievedContext:
-    return context if context.retrieved_at == now else replace(context, retrieved_at=now)
-
-
-def _checked(item: object) -> RetrievedContext:
-    if isinstance(item, RetrievedContext) and isinstance(read(item, "content"), str):
-        return item
-    raise TypeError(f"a source must return RetrievedContext with text, got {type(item).__name__}")
+_LONGEST = {"content": 10_000_000, "title": 10_000, "key": 10_000, "source": 10_000, "created_at": 10_000}
+"""Maximum characters of an item's texts."""
 
 
 def failure_of(source: str, task: asyncio.Future[Any], in_time: bool, deadline: float) -> SourceFailure | None:

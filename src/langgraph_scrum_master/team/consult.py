@@ -7,8 +7,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from langgraph_scrum_master._internal.foreign import awaited, contained, recordable
 from langgraph_scrum_master._internal.logs import logger
-from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import ContextGap, Turn
 from langgraph_scrum_master.protocols import Assistant
 from langgraph_scrum_master.team.assistant import TOKENS_USED
@@ -64,13 +64,12 @@ class AssistantCaller:
         used: list[int] = []
         token = TOKENS_USED.set(used)
         try:
-            return await asyncio.wait_for(_without_exit(ask), deadline)
+            return await asyncio.wait_for(awaited(ask), deadline)
         # Anything that a model or its library raises, including its own cancellation, but not the host's.
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as raised:
             task = asyncio.current_task()
-            cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
-            if cancelled or (isinstance(error, Exception) and steers_the_graph(error)):
-                raise
+            own = isinstance(raised, asyncio.CancelledError) and not (task is not None and task.cancelling())
+            error = contained(raised) if own else recordable(raised)
             message = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             logger.warning("assistant.failed", question=question, gap_id=gap.gap_id, error=message)
             return None
@@ -80,11 +79,3 @@ class AssistantCaller:
                 self._tokens[gap.gap_id] = self._tokens.get(gap.gap_id, 0) + sum(used)
                 if len(self._tokens) > _MOST_GAPS:
                     self._tokens.popitem(last=False)
-
-
-async def _without_exit(ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer. SystemExit inside a task would end the event loop, so it becomes an ordinary error."""
-    try:
-        return await ask()
-    except SystemExit as error:
-        raise RuntimeError(f"the assistant raised SystemExit({error.code!r})") from error

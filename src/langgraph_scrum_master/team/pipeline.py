@@ -11,11 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from langgraph_scrum_master._internal import telemetry
+from langgraph_scrum_master._internal.admission import ADMISSION, OverloadedError
+from langgraph_scrum_master._internal.breakers import Breakers
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import Redact, cleaned, logger, redacting
 from langgraph_scrum_master._internal.shapes import mapping_of, unwrapped
-from langgraph_scrum_master._internal.threads import off_loop
+from langgraph_scrum_master._internal.threads import within
 from langgraph_scrum_master.config import InjectionConfig
-from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import (
     ContextGap,
     Dropped,
@@ -30,7 +32,6 @@ from langgraph_scrum_master.model import (
     instant,
 )
 from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recorder, Source, State, TokenCounter
-from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory
 from langgraph_scrum_master.team.delivery import state_update, target_for
 from langgraph_scrum_master.team.detect import detect, tuned_detectors
 from langgraph_scrum_master.team.history import has_injections, injected_keys, unsettled_gaps
@@ -110,6 +111,7 @@ class Pipeline:
     recorder: Recorder | None = None
     count_tokens: TokenCounter = estimate_tokens
     watcher: Watcher = field(default_factory=Watcher, compare=False)
+    breakers: Breakers = field(default_factory=Breakers, compare=False)
     assistant: AssistantCaller | None = None
     snapshots: SnapshotRecorder | None = None
     redact: Redact | None = None
@@ -143,7 +145,8 @@ class Pipeline:
                 return None
             return glance(state, self.watcher, self.clock() if running else None, self._now() if whole else "")
         # `sight` fails in the same way and logs it.
-        except Exception:
+        except BaseException as error:
+            recordable(error)
             return None
 
     def sight(self, state: object, running: bool = False) -> Sighting:
@@ -167,8 +170,8 @@ class Pipeline:
                 saved_at=instant(saved_at) if saved_at else self.clock() if running else None,
             )
         # A malformed state must not fail the host graph.
-        except Exception as error:
-            return _failed_sighting(values, error)
+        except BaseException as error:
+            return _failed_sighting(values, recordable(error))
         return self._detected(values, observation, (*tuned_detectors(self.tuning), *self._further_detectors()))
 
     def _detected(self, state: State, observation: Observation, detectors: Sequence[Detector]) -> Sighting:
@@ -180,8 +183,8 @@ class Pipeline:
                 return Sighting(state=state, observation=observation)
             gaps, given_up = unsettled_gaps(detected, state, observation.turns, self.config.max_attempts)
         # A detector may yield anything.
-        except Exception as error:
-            return _failed_sighting(state, error)
+        except BaseException as error:
+            return _failed_sighting(state, recordable(error))
         return Sighting(state=state, observation=observation, gaps=gaps, given_up=given_up)
 
     def _further_detectors(self) -> tuple[Detector, ...]:
@@ -218,7 +221,9 @@ class Pipeline:
                 result = await self._serve(sighting, memory, emit)
                 telemetry.note(span, outcome=outcome(result), kept=len(result.contexts_retrieved), **facts(result))
             await self._record(result)
-            await record_result(result, self._snapshot(sighting, self.asked(memory)), self.config.deadline)
+            await record_result(
+                result, self._snapshot(sighting, self.asked(memory)), self.config.deadline, self.snapshots
+            )
         return result
 
     async def _serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult:
@@ -228,7 +233,7 @@ class Pipeline:
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         with telemetry.span("fit"):
-            fitted = await off_loop(self.fit, gap, finding, sighting)
+            fitted = await self._fitted(gap, finding, sighting)
         result = replace(
             fitted,
             pending=tuple(pending[:MOST_PENDING]),
@@ -237,6 +242,16 @@ class Pipeline:
         )
         emit(outcome(result), facts(result))
         return result
+
+    async def _fitted(self, gap: ContextGap, finding: Finding, sighting: Sighting) -> InjectionResult:
+        """What `fit` returns, computed off the event loop; nothing is injected if it misses the deadline."""
+        if not finding.contexts:
+            return self.fit(gap, finding, sighting)
+        try:
+            return await within(self.config.deadline, self.fit, gap, finding, sighting)
+        except TimeoutError as error:
+            failures = (*finding.failures, SourceFailure.of("fit", error, self.config.deadline))
+            return self.fit(gap, Finding(contexts=(), dropped=finding.dropped, failures=failures), sighting)
 
     async def answer(
         self, result: InjectionResult, answer: str, sighting: Sighting, memory: MemoryStore | None
@@ -261,10 +276,12 @@ class Pipeline:
         if memory is not None:
             try:
                 metadata = {"title": title, "created_at": context.created_at}
-                await memory.store_embedding(context.key, f"{result.gap.context_query}\n{answer}", metadata)
-            except Exception as error:
+                text = f"{result.gap.context_query}\n{answer}"
+                await asyncio.wait_for(memory.store_embedding(context.key, text, metadata), self.config.deadline)
+            except BaseException as raised:
+                error = recordable(raised)
                 logger.error("answer.not_remembered", key=context.key, error=f"{type(error).__name__}: {error}")
-        fitted = await off_loop(self.fit, result.gap, Finding(contexts=(context,)), sighting)
+        fitted = await self._fitted(result.gap, Finding(contexts=(context,)), sighting)
         with_answer = replace(fitted, escalated=True)
         await self._record(with_answer)
         return with_answer
@@ -276,28 +293,48 @@ class Pipeline:
         )
         emit("escalated", cleaned(gap_facts(gap), self.redact))
         await self._record(result)
-        await record_result(result, self._snapshot(sighting, ()), self.config.deadline)
+        await record_result(result, self._snapshot(sighting, ()), self.config.deadline, self.snapshots)
         return result
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Search all sources; return passages that are relevant, new to the agent and distinct."""
         from langgraph_scrum_master.retrieval.passages import passages
+
+        until = time.monotonic() + self.config.assistant_deadline
+        turns, sources, seconds = sighting.observation.turns, self.asked(memory), self.config.deadline
+        written = await self.assistant.writes(gap, turns, self.config.assistant_deadline) if self.assistant else ""
+        try:
+            async with ADMISSION.turn(self.config.max_concurrent, seconds):
+                queries, new, left, failures = await self._search(gap, sighting, sources, written)
+        except OverloadedError as error:
+            logger.warning("gap.not_searched", gap_id=gap.gap_id, error=str(error))
+            late = (SourceFailure(source=source.name, error=str(error), late=True) for source in sources)
+            return Finding(contexts=(), failures=tuple(late))
+        try:
+            picked = await self._picked(gap, queries, new, until)
+            kept, further = await within(seconds, self._chosen, new) if picked is None else picked
+            shown = await within(seconds, passages, kept, queries, self.count_tokens)
+        except TimeoutError as error:
+            failures = (*failures, SourceFailure.of("selection", error, seconds))
+            return Finding(contexts=(), dropped=tuple(left), failures=failures)
+        return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
+
+    async def _search(
+        self, gap: ContextGap, sighting: Sighting, sources: Sequence[Source], written: str
+    ) -> tuple[Sequence[Query], list[list[RetrievedContext]], list[Dropped], tuple[SourceFailure, ...]]:
+        """The queries, the contexts for each that are new to the agent, the others, and the failures."""
         from langgraph_scrum_master.retrieval.retrieve import retrieve_each
         from langgraph_scrum_master.team.needs import build_queries
 
-        until = time.monotonic() + self.config.assistant_deadline
-        turns = sighting.observation.turns
-        written = await self.assistant.writes(gap, turns, self.config.assistant_deadline) if self.assistant else ""
-        queries = build_queries(gap, sighting.observation, written)
-        sources = self.asked(memory)
-        for each in (memory, *(source for source in sources if source not in self.sources)):
-            await open_memory(each, OPENING * self.config.deadline)
-        found, failures = await retrieve_each(queries, sighting.state, sources, self.config.deadline)
-        new, left = await off_loop(self._new, gap, sighting, found)
-        picked = await self._picked(gap, queries, new, until)
-        kept, further = await off_loop(self._chosen, new) if picked is None else picked
-        shown = await off_loop(passages, kept, queries, self.count_tokens)
-        return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
+        seconds = self.config.deadline
+        failures: tuple[SourceFailure, ...] = ()
+        try:
+            queries = await within(seconds, build_queries, gap, sighting.observation, written)
+            found, failures = await retrieve_each(queries, sighting.state, sources, seconds, breakers=self.breakers)
+            new, left = await within(seconds, self._new, gap, sighting, found)
+        except TimeoutError as error:
+            return (), [], [], (*failures, SourceFailure.of("selection", error, seconds))
+        return queries, new, left, failures
 
     async def _picked(
         self, gap: ContextGap, queries: Sequence[Query], new: Sequence[Sequence[RetrievedContext]], until: float
@@ -308,7 +345,7 @@ class Pipeline:
 
         if self.assistant is None or not any(new):
             return None
-        offered, repeated = await off_loop(distinct_contexts, merged(new))
+        offered, repeated = await within(self.config.deadline, distinct_contexts, merged(new))
         query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
         texts = [f"{context.title}\n{context.content}".strip() for context in best]
         places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
@@ -436,8 +473,6 @@ class Pipeline:
 
 
 def _failed_sighting(state: State, error: Exception) -> Sighting:
-    if steers_the_graph(error):
-        raise error
     message = f"{type(error).__name__}: {error}"
     logger.error("observation.failed", error=message)
     return Sighting(state=state, observation=Observation(now=""), failure=message)

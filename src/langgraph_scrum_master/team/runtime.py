@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables import RunnableLambda
-from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import cleaned, logger, redacting
 from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
 from langgraph_scrum_master._internal.threads import wait_for
@@ -50,10 +50,8 @@ class Step:
             if answer := run.ask_human(result):
                 result = wait_for(run.with_answer(result, answer, sighting))
             return self._with_outcomes(sighting, self._update(sighting, result))
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            return self._failed(error)
+        except BaseException as error:
+            return self._failed(recordable(error))
 
     async def arun(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The same without blocking the event loop."""
@@ -71,10 +69,8 @@ class Step:
             update = self._update(sighting, result)
             await self._pipeline.record_outcomes(self._pipeline.new_outcomes(sighting, update))
             return update
-        except GraphBubbleUp:
-            raise
-        except Exception as error:
-            return self._failed(error)
+        except BaseException as error:
+            return self._failed(recordable(error))
 
     def text_for(self, reader: Reader, state: Any) -> str:
         """The waiting text for this reader; empty if it is delivered in `messages`."""
@@ -83,8 +79,8 @@ class Step:
                 return ""
             return reader.text(state, self._pipeline.sight(state).observation)
         # A malformed state must not prevent the model call.
-        except Exception as error:
-            self._failed(error)
+        except BaseException as error:
+            self._failed(recordable(error))
             return ""
 
     def _update(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:

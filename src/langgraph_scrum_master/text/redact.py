@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import Redact
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.text.secret_formats import SECRET_FORMATS, SECRET_NAMES
@@ -68,7 +69,8 @@ class Redactor:
             for step in self.steps:
                 redacted = step(str(redacted))
             return redacted if isinstance(redacted, str) else REDACTED
-        except Exception:
+        except BaseException as error:
+            recordable(error)
             return REDACTED
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil, log2
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.config import EntityContextConfig
 from langgraph_scrum_master.dialogue.entities.contexts import entity_context, relationships, select_attributes
@@ -141,7 +143,7 @@ class EntityRegistry:
         """
         if self._model is not None:
             try:
-                new = await asyncio.wait_for(extract_entities(text, self._model), deadline)
+                new = await asyncio.wait_for(awaited(partial(extract_entities, text, self._model)), deadline)
             except Exception as error:
                 logger.warning("extraction.failed", error=f"{type(error).__name__}: {error}")
                 new = []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import dict_of, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop
@@ -23,7 +24,7 @@ async def apply_reranker(
 ) -> list[SearchResult] | None:
     """The results that the reranker keeps, in its order. None if it fails or times out, which is logged."""
     try:
-        documents = await asyncio.wait_for(_call_reranker(reranker, query, results), deadline)
+        documents = await asyncio.wait_for(awaited(lambda: _call_reranker(reranker, query, results)), deadline)
         return _match_results(results, documents)
     # A custom reranker may raise anything.
     except Exception as error:

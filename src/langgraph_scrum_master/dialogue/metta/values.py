@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import Plain, json_shapes
 from langgraph_scrum_master._internal.shapes import absent, mapping_of, read
 from langgraph_scrum_master.dialogue.entities import EntityRegistry
@@ -72,7 +73,8 @@ def _operation(name: str, call: Callable[..., object]) -> Callable[..., list[Ato
         try:
             return [_atom(call(*map(_value, atoms)))]
         # Python errors become MeTTa errors, so that evaluation continues.
-        except Exception as error:
+        except BaseException as raised:
+            error = recordable(raised)
             return [E(S("Error"), E(S(name), *atoms), ValueAtom(f"{type(error).__name__}: {error}"))]
 
     return run

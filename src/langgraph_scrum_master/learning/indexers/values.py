@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, read
 from langgraph_scrum_master._internal.threads import off_loop
@@ -210,8 +211,9 @@ def _cosine(distance: float) -> float:
 async def _written(model: ChatModel, lessons: Sequence[str]) -> str:
     """The model's summary of the lessons; empty if it fails, times out or returns too much."""
     prompt = "\n".join(f"- {as_data(lesson)}" for lesson in lessons[:_PROMPT_LESSONS])
+    request = [("system", _TASK), ("human", f"Lessons:\n{prompt}")]
     try:
-        answer = await asyncio.wait_for(model.ainvoke([("system", _TASK), ("human", f"Lessons:\n{prompt}")]), _DEADLINE)
+        answer = await asyncio.wait_for(awaited(lambda: model.ainvoke(request)), _DEADLINE)
     # A model may raise any exception.
     except Exception as error:
         logger.warning("wording.failed", error=f"{type(error).__name__}: {error}")

@@ -24,7 +24,7 @@ MAX_BYTES = 1_000_000
 class ArchitectureSource:
     """Decisions in force. A superseded decision yields its successor; decisions never accepted are ignored."""
 
-    name = "architecture"
+    name = origin = "architecture"
 
     def __init__(self, folder: str | None) -> None:
         self._folder = folder

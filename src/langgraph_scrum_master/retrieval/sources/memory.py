@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
-from langgraph_scrum_master.protocols import MemoryStore, State, supports
+from langgraph_scrum_master.protocols import MemoryStore, Opens, State, supports
 
 
 class MemorySource:
@@ -18,6 +19,16 @@ class MemorySource:
 
     def __init__(self, memory: MemoryStore) -> None:
         self._memory = memory
+
+    @property
+    def origin(self) -> object:
+        """What the calls of the store go to."""
+        return origin_of(self._memory)
+
+    async def open(self) -> None:
+        """Load what the first search would load."""
+        if isinstance(self._memory, Opens):
+            await self._memory.open()
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts with the store's own scores."""

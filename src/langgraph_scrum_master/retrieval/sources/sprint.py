@@ -15,7 +15,7 @@ _PROGRESS_LISTS = ("in_progress_stories", "blocked_stories", "remaining_stories"
 class SprintSource:
     """The stories with their dependencies and progress, the plan's rationale, and the state of the sprint."""
 
-    name = "sprint"
+    name = origin = "sprint"
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts scored by their text."""

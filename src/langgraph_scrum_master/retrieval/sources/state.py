@@ -19,7 +19,7 @@ _HANDOFF_TEXTS = ("task_summary", "instructions")
 class StateSource:
     """Messages outside the agent's view, decisions, and the context of a handoff."""
 
-    name = "state"
+    name = origin = "state"
 
     def __init__(self, view_window: int) -> None:
         self._view_window = view_window

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
-from langgraph_scrum_master.errors import steers_the_graph
 from langgraph_scrum_master.model import ContextGap, Observation
 from langgraph_scrum_master.protocols import Detector
 from langgraph_scrum_master.team.detect.circular import circular_logic
@@ -49,9 +49,8 @@ def detect(observation: Observation, detectors: Sequence[Detector] = DETECTORS) 
         # A bug in one detector must not silence the others.
         try:
             gaps += list(detector(observation))
-        except Exception as error:
-            if steers_the_graph(error):
-                raise
+        except BaseException as raised:
+            error = recordable(raised)
             name = getattr(getattr(detector, "func", detector), "__name__", type(detector).__name__)
             logger.error("detector.failed", detector=name, error=f"{type(error).__name__}: {error}")
     gaps = [gap for gap in gaps if gap.reason != SLOW or _has_other_evidence(gap, gaps)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from statistics import median, quantiles
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import to_plain
 from langgraph_scrum_master.model import (
     AlertSeverity,
@@ -53,7 +54,8 @@ def read_health(value: object) -> HealthStatus | None:
     try:
         return HealthStatus.from_dict(to_plain(value))
     # A host's own type may raise anything here.
-    except Exception:
+    except BaseException as error:
+        recordable(error)
         return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.shapes import items_of, read
 from langgraph_scrum_master.messages import UNNAMED, WINDOW, read_turn
 from langgraph_scrum_master.model import Cycle, Turn
@@ -250,7 +251,8 @@ def _equal(one: object, other: object) -> bool:
     try:
         return bool(one == other)
     # A host's own type may raise anything here.
-    except Exception:
+    except BaseException as error:
+        recordable(error)
         return False
 
 

@@ -68,6 +68,8 @@ async def record_outcome(record: InjectionRecord, recorder: Recorder | None, sec
         await hand_over(record, outcomes.record_outcome, seconds, gap_id=record.gap_id)
 
 
-async def record_result(result: InjectionResult, recorder: Recorder | None, seconds: float) -> None:
+async def record_result(
+    result: InjectionResult, recorder: Recorder | None, seconds: float, origin: object = None
+) -> None:
     """Pass the result to the recorder, if there is one. Failures and delays do not affect the step."""
-    await hand_over(result, recorder, seconds, gap_id=result.gap.gap_id)
+    await hand_over(result, recorder, seconds, origin, gap_id=result.gap.gap_id)
