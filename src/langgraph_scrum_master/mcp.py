@@ -37,7 +37,7 @@ from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.retrieval.frame import enclosed
 from langgraph_scrum_master.text.domains import Domain
-from langgraph_scrum_master.text.sanitize import as_data
+from langgraph_scrum_master.text.sanitize import as_data, one_line
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -314,7 +314,7 @@ def _row(result: MemoryResult) -> dict[str, Any]:
 
 def _rendered(context: FormattedContext) -> str:
     """The assembled context, marked as data, with the sources that failed."""
-    failed = "; ".join(f"{failure.source}: {failure.error}" for failure in context.failures)
+    failed = "; ".join(one_line(f"{failure.source}: {failure.error}") for failure in context.failures)
     if failed and not context.markdown:
         raise StoreError(f"the search failed: {failed}")
     text = enclosed(context.markdown) if context.markdown else NOTHING_FOUND_TEXT
@@ -346,6 +346,6 @@ def _with_tool_errors(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[
         try:
             return await tool(*args, **kwargs)
         except ScrumMasterError as error:
-            raise ToolError(str(error)) from error
+            raise ToolError(as_data(str(error))) from error
 
     return wrapped

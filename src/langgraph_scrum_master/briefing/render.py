@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from langgraph_scrum_master.briefing.bank import CATEGORIES, Lesson
-from langgraph_scrum_master.text.sanitize import line_start, one_line
+from langgraph_scrum_master.text.markdown import inline, line_start
 from langgraph_scrum_master.text.trim import trim
 
 _TITLE = "## Engineering Memory"
@@ -43,11 +43,12 @@ def format_output(
 def _lines(entry: Lesson) -> Iterator[str]:
     times = "once" if entry.observation_count == 1 else f"{entry.observation_count} times"
     date = f", last on {entry.last_observed}" if entry.last_observed else ""
-    name = _EMPHASIS.sub("", _cut(one_line(entry.name), MAX_DETAIL))
-    description = _cut(one_line(entry.description), _MAX_DESCRIPTION)
+    name = _EMPHASIS.sub("", _cut(inline(entry.name), MAX_DETAIL))
+    description = _cut(inline(entry.description), _MAX_DESCRIPTION)
     yield f"- **{name}**: {description} (seen {times}{date}, confidence {entry.confidence})"
-    for detail in entry.details[:MAX_DETAILS]:
-        yield f"  - {_cut(line_start(detail), MAX_DETAIL)}"
+    # An empty item would underline the line before it, which makes that a heading.
+    for detail in filter(None, map(line_start, entry.details[:MAX_DETAILS])):
+        yield f"  - {_cut(detail, MAX_DETAIL)}"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -10,6 +10,7 @@ from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, FormattedHistory, FormattedTurn
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.facts import facts_in
+from langgraph_scrum_master.text.sanitize import quoted_speakers, visible
 from langgraph_scrum_master.text.trim import trim
 
 LEVELS: tuple[CompressionLevel, ...] = get_args(CompressionLevel)
@@ -49,15 +50,21 @@ def format_turns(turns: Sequence[DialogueTurn], config: HistoryConfig) -> tuple[
     def rendered(turn: DialogueTurn) -> FormattedTurn:
         hour = "[{time}] " if config.include_timestamps and turn.hour else ""
         template = config.template or hour + ("{speaker}: " if config.include_speakers else "") + "{text}"
+        text = _text(turn)
         return FormattedTurn(
             turn_id=turn.turn_id,
             speaker=turn.label,
-            content=turn.effective_text,
-            formatted=template.format(time=turn.hour, speaker=turn.label, text=turn.effective_text),
+            content=text,
+            formatted=template.format(time=turn.hour, speaker=turn.label, text=text),
             role=turn.role,
         )
 
     return tuple(rendered(turn) for turn in turns)
+
+
+def _text(turn: DialogueTurn) -> str:
+    """The text of the turn, none of whose lines look like another turn."""
+    return quoted_speakers(visible(turn.effective_text))
 
 
 def recent_tokens(turns: Sequence[FormattedTurn], count: TokenCounter) -> int:
@@ -69,7 +76,7 @@ def transcript(turns: Sequence[DialogueTurn]) -> str:
     """The turns as input for a summarizer, with their speech acts."""
     acts = ([f"  ({turn.speech_act})"] if turn.speech_act else [] for turn in turns)
     return "\n".join(
-        line for turn, act in zip(turns, acts, strict=True) for line in [f"{turn.label}: {turn.effective_text}", *act]
+        line for turn, act in zip(turns, acts, strict=True) for line in [f"{turn.label}: {_text(turn)}", *act]
     )
 
 

@@ -64,7 +64,7 @@ class ModelSummarizer:
         content = f"Summary so far: {self._cache[known]}\n\nThen:\n{rest}" if known and rest else known or rest
         # A word is about 4/3 tokens.
         task = _TASK.format(words=max(10, max_tokens * 3 // 4))
-        answer = await self._model.ainvoke([("system", task), ("human", as_data(content))])
+        answer = await self._model.ainvoke([("system", task), ("human", as_data(content, speakers=True))])
         return content_text(read(answer, "content")).strip()
 
 

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 
 from langgraph_scrum_master.learning.records import CodeUnit, Commit, ContextItem, Experience, Value
 from langgraph_scrum_master.memory.records import MemoryResult
-from langgraph_scrum_master.text.sanitize import as_data, one_line
+from langgraph_scrum_master.text.markdown import code_block, code_span, inline, line_start
+from langgraph_scrum_master.text.sanitize import as_data
 
 MAX_FILES = 5
 """The number of files that are listed for a commit."""
@@ -72,7 +73,7 @@ def memory_item(result: MemoryResult) -> ContextItem:
 def code_item(unit: CodeUnit, result: MemoryResult) -> ContextItem:
     """A code unit."""
     text = f"{unit.file_path} {unit.qualified_name} {_source(unit)}"
-    return _item(_rendered_code(unit), result, text, pointer=f"*(truncated, see full at {_location(unit)})*")
+    return _item(_rendered_code(unit), result, text, pointer=f"*(truncated, see full at {_line(_location(unit))})*")
 
 
 def experience_item(experience: Experience, result: MemoryResult, recency: float = 1.0) -> ContextItem:
@@ -136,12 +137,10 @@ def _item(
 
 
 def _rendered_code(unit: CodeUnit) -> RenderedRecord:
-    source = _source(unit)
-    fence = "````" if "```" in source else "```"
     return RenderedRecord(
         source="code",
-        heading=f"**{_line(unit.unit_type)}** `{_line(unit.qualified_name)}` in `{_location(unit)}`",
-        body=f"{fence}{_line(unit.language)}\n{source}\n{fence}",
+        heading=f"**{_line(unit.unit_type)}** {code_span(unit.qualified_name)} in {code_span(_location(unit))}",
+        body=code_block(_source(unit), unit.language),
         metadata={
             "file_path": unit.file_path,
             "start_line": unit.start_line,
@@ -157,7 +156,7 @@ def _source(unit: CodeUnit) -> str:
 
 
 def _location(unit: CodeUnit) -> str:
-    return f"{_line(unit.file_path)}:{unit.start_line}"
+    return f"{unit.file_path}:{unit.start_line}"
 
 
 def _rendered_experience(
@@ -203,7 +202,7 @@ def _rendered_value(value: Value) -> RenderedRecord:
     return RenderedRecord(
         source="value",
         heading=f"**Value** ({_line(value.axis)}, cluster size: {value.cluster_size}):",
-        body=_line(value.text),
+        body=line_start(value.text),
         metadata={
             "id": value.id,
             "axis": value.axis,
@@ -218,7 +217,7 @@ def _rendered_commit(commit: Commit) -> RenderedRecord:
     paths = ", ".join(_line(path) for path in commit.files_changed[:MAX_FILES])
     more = ", ..." if len(commit.files_changed) > MAX_FILES else ""
     files = f"\n*Files: {paths}{more}*" if paths else ""
-    message = "\n".join(_line(part) for part in as_data(commit.message).strip().split("\n") if part.strip())
+    message = "\n".join(line_start(part) for part in as_data(commit.message).strip().split("\n") if part.strip())
     return RenderedRecord(
         source="commit",
         heading=f"**Commit** `{commit.sha[:7]}` by {_line(commit.author)} on {_line(commit.timestamp)}",
@@ -254,4 +253,4 @@ def render_sections(title: str, sections: Mapping[str, Sequence[ContextItem]], f
 
 def _line(text: Any) -> str:
     """The text on one line, so that it cannot form a heading or end a block."""
-    return one_line(str(text)).lstrip("#>")
+    return inline(str(text))

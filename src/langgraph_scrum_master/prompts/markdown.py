@@ -7,7 +7,7 @@ from datetime import tzinfo
 
 from langgraph_scrum_master.model import RetrievedContext, instant
 from langgraph_scrum_master.text.ago import ago
-from langgraph_scrum_master.text.sanitize import line_start, one_line
+from langgraph_scrum_master.text.markdown import inline, line_start
 
 TITLE = "## Relevant Context"
 
@@ -51,4 +51,4 @@ def line(context: RetrievedContext, now: float, zone: tzinfo) -> str:
     created = instant(context.created_at)
     if context.source == "hint" or created <= 0 or created > now + _CLOCK_SKEW:
         return f"- {line_start(context.content)}"
-    return f"- **[{ago(created, now, zone)}]** {one_line(context.content)}"
+    return f"- **[{ago(created, now, zone)}]** {inline(context.content)}"

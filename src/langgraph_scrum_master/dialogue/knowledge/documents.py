@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import dict_of, text_of
 from langgraph_scrum_master.dialogue.model import KnowledgeChunk
@@ -17,7 +18,7 @@ from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.chunks import chunks
 from langgraph_scrum_master.text.sanitize import as_data, one_line
 
-_HORIZONTAL_RULE = re.compile(r"^[ \t]*-{3,}[ \t]*$", re.M)
+_HORIZONTAL_RULE = lazy_pattern(r"^[ \t]*+(?:[\-‐‑‒–—―−﹘﹣－][ \t]*+){3,}$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
