@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import copy_context
@@ -124,24 +126,66 @@ class _Worker(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="scrum-master-call", daemon=True)
         self.jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._clock: int | None = None
         self.start()
 
     def run(self) -> None:
         """Run calls until there are enough idle workers."""
+        with suppress(AttributeError):
+            self._clock = time.pthread_getcpuclockid(threading.get_ident())
         while True:
-            self.jobs.get()()
+            job = self.jobs.get()
+            _busy.add(self)
+            try:
+                job()
+            finally:
+                _busy.discard(self)
             if len(_idle) >= _MAX_IDLE:
                 return
             _idle.append(self)
+
+    def cpu_seconds(self) -> float:
+        """The CPU time of this thread; where it is not known, the wall time."""
+        with suppress(OSError):
+            return time.monotonic() if self._clock is None else time.clock_gettime(self._clock)
+        return 0.0  # The thread has ended.
 
 
 _MAX_IDLE = 8
 """The maximum number of idle threads."""
 
 _idle: list[_Worker] = []
-# A forked child has none of its parent's threads.
+_busy: set[_Worker] = set()
+
+
+def _forget_threads() -> None:
+    """Forget all threads: a forked child has none of its parent's."""
+    _idle.clear()
+    _busy.clear()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)
+    os.register_at_fork(after_in_child=_forget_threads)
+
+_EXIT_SECONDS = 10.0
+"""The maximum time that an exit waits for calls that still compute."""
+
+_EXIT_POLL = 0.1
+
+
+@atexit.register
+def _let_calls_end() -> None:
+    """Wait at exit for calls that missed their deadline and still compute.
+
+    Python before 3.14 ends daemon threads wherever they next take the interpreter lock. In C++, as in parts of NumPy, that
+    aborts the process. Calls that use no CPU, such as those that wait for a server that hangs, are not waited for.
+    """
+    until = time.monotonic() + _EXIT_SECONDS
+    computing = {worker: worker.cpu_seconds() for worker in tuple(_busy)}
+    while computing and time.monotonic() < until:
+        time.sleep(_EXIT_POLL)
+        used = {worker: worker.cpu_seconds() for worker in computing if worker in _busy}
+        computing = {worker: seconds for worker, seconds in used.items() if seconds > computing[worker]}
 
 
 def _background() -> _Background:
