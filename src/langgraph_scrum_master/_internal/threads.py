@@ -177,8 +177,8 @@ _EXIT_POLL = 0.1
 def _let_calls_end() -> None:
     """Wait at exit for calls that missed their deadline and still compute.
 
-    Python before 3.14 ends daemon threads wherever they next take the interpreter lock. In C++, as in parts of NumPy, that
-    aborts the process. Calls that use no CPU, such as those that wait for a server that hangs, are not waited for.
+    Python before 3.14 ends daemon threads wherever they next take the interpreter lock. In C++, as in parts of NumPy,
+    that aborts the process. Calls that use no CPU, such as those that wait for a server that hangs, are not waited for.
     """
     until = time.monotonic() + _EXIT_SECONDS
     computing = {worker: worker.cpu_seconds() for worker in tuple(_busy)}
