@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import chromadb
+import psycopg
 from chromadb.config import Settings
 from psycopg.rows import dict_row
 
@@ -32,6 +34,17 @@ def in_server(port: int, own: int, namespace: str) -> MemoryStore:
 
 def in_postgres(uri: str, own: int, namespace: str) -> MemoryStore:
     return PostgresMemory(uri, namespace=f"{own} {namespace}")
+
+
+_databases = count()
+
+
+def new_database(uri: str) -> str:
+    """The URL of a new database on the server with this URL."""
+    name = f"new{next(_databases)}"
+    with psycopg.connect(uri, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return uri.replace("/postgres?", f"/{name}?")
 
 
 # So that the index looks on until it has found enough of the namespace that is asked for, and widely enough.

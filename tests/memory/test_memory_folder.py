@@ -21,8 +21,9 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from langgraph_scrum_master import ChromaMemory, ConfigError, Decision, Memory, StoreError, StoreMemory
-from langgraph_scrum_master.memory import CodePattern, MemoryResult
+from langgraph_scrum_master.memory import CodePattern, DecisionFilter, MemoryResult
 from langgraph_scrum_master.memory.record_memory import RecordMemory
+from langgraph_scrum_master.memory.sqlite import SqliteStatements
 from langgraph_scrum_master.rank.embedders import embedder_for
 
 KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
@@ -687,6 +688,37 @@ async def test_a_full_namespace_accepts_updates_and_forgetting_makes_room(tmp_pa
         await memory.store_embedding("newest", "Three more.", {})
 
     assert {each.key for each in await memory.every()} == {"new", *(f"k{i}" for i in range(2, 30))}
+
+
+# Indexes.
+
+
+async def test_filters_sessions_and_decisions_by_agent_are_read_through_indexes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = ChromaMemory(tmp_path)
+    await memory.store_many([(f"k{i}", f"Fact {i}.", {"session": f"s{i % 3}", "colour": f"c{i}"}) for i in range(9)])
+    await memory.store_decision(Decision(id="D-1", agent_type="pm", context="We ship on Fridays."))
+    plans: list[str] = []
+    execute = SqliteStatements.execute
+
+    def explained(self: SqliteStatements, query: str, values: Any = ()) -> list[Any]:
+        if query.startswith("SELECT"):
+            plans.extend(step for *_, step in execute(self, f"EXPLAIN QUERY PLAN {query}", values))
+        return execute(self, query, values)
+
+    monkeypatch.setattr(SqliteStatements, "execute", explained)
+
+    filtered = await memory.search_where("Which fact?", {"colour": "c7"})
+    of_session = await memory.recent("Which fact?", "s1", "2199-01-01")
+    by_agent = await memory.get_decisions_by_agent("pm")
+    found = await memory.search_decisions("ship", DecisionFilter(agent_type="pm"))
+
+    assert (len(filtered), len(of_session), len(by_agent), len(found)) == (1, 3, 1, 1)
+    assert [plan for plan in plans if plan.startswith("SCAN records")] == []
+    used = "\n".join(plans)
+    for index in ("postings VIRTUAL TABLE INDEX", "records_by_session", "records_by_agent"):
+        assert index in used
 
 
 # Readers and writers.

@@ -11,20 +11,24 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from langgraph_scrum_master import ChromaMemory, Decision, Memory, StoreError
+from langgraph_scrum_master import ChromaMemory, Decision, Memory, PostgresMemory, StoreError
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.memory import CodePattern
+from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.records import Record
 from langgraph_scrum_master.model import instant
+from openers import new_database
 
 KEYS = "We keep idempotency keys of payment requests in Redis, each for 24 hours."
 QUEUE = "Refunds go to the queue billing-v2."
 COMMAND = str(Path(sys.executable).with_name("scrum-master"))
+
+Kept = TypeVar("Kept", bound=DatabaseMemory)
 
 DECISION = Decision(id="D-1", agent_type="pm", context="We ship on Fridays.", timestamp="2026-03-01T10:00:00+00:00")
 PATTERN = CodePattern(
@@ -37,7 +41,7 @@ MEMORIES = [
 ]
 
 
-async def fill(memory: ChromaMemory) -> ChromaMemory:
+async def fill(memory: Kept) -> Kept:
     """Records of all kinds, a shelf, and a shelf of the shelf."""
     await memory.store_many(MEMORIES)
     await memory.store_decision(DECISION)
@@ -55,6 +59,14 @@ async def memory(tmp_path: Path) -> ChromaMemory:
     return await fill(ChromaMemory(tmp_path / "memory"))
 
 
+@pytest.fixture(params=["folder", pytest.param("postgres", marks=pytest.mark.slow)])
+async def either(request: pytest.FixtureRequest, tmp_path: Path) -> DatabaseMemory:
+    """A memory in a folder, or in a PostgreSQL database of its own."""
+    if request.param == "folder":
+        return await fill(ChromaMemory(tmp_path / "memory"))
+    return await fill(PostgresMemory(new_database(request.getfixturevalue("postgres_uri"))))
+
+
 def change(folder: Path, *statements: str) -> None:
     """Change the file directly."""
     with closing(sqlite3.connect(folder / "memory.sqlite3")) as database, database:
@@ -66,7 +78,7 @@ LOSE_POSTINGS = "INSERT INTO postings(postings) VALUES ('delete-all')"
 ASKED = ("Where are idempotency keys kept?", "To which queue do refunds go?", "When do we ship?", "snake case")
 
 
-async def answers(memory: ChromaMemory) -> list[object]:
+async def answers(memory: DatabaseMemory) -> list[object]:
     """The search results of a memory and its shelves."""
     shelves = [memory, *(memory.beside(name) for name in await memory.shelves())]
     return [
@@ -82,10 +94,10 @@ async def answers(memory: ChromaMemory) -> list[object]:
 # Checking.
 
 
-async def test_a_check_counts_the_records_of_each_shelf(memory: ChromaMemory) -> None:
-    await memory.for_namespace("other").store_embedding("x", "Not counted.", {})
+async def test_a_check_counts_the_records_of_each_shelf(either: DatabaseMemory) -> None:
+    await either.for_namespace("other").store_embedding("x", "Not counted.", {})
 
-    found = await memory.check()
+    found = await either.check()
 
     assert {each.shelf: each.records for each in found.shelves} == {"": 7, "code": 1, "code/tests": 1}
     assert (found.sound, found.rebuilt, found.records, found.problems) == (True, False, 9, ())
@@ -123,16 +135,16 @@ async def test_a_rebuild_of_a_sound_memory_changes_no_answer(memory: ChromaMemor
     assert await answers(memory) == await answers(ChromaMemory(memory._backend.place)) == expected
 
 
-async def test_after_a_rebuild_records_are_forgotten_and_stored_as_before(memory: ChromaMemory) -> None:
-    await memory.check(rebuild=True)
+async def test_after_a_rebuild_records_are_forgotten_and_stored_as_before(either: DatabaseMemory) -> None:
+    await either.check(rebuild=True)
 
-    await memory.forget("colour", "D-1")
-    await memory.drop(("relationship",), [each.key for each in await memory.list_all("relationship")])
-    without, forgotten = await keys(memory), await memory.check()
-    await fill(memory)
+    await either.forget("colour", "D-1")
+    await either.drop(("relationship",), [each.key for each in await either.list_all("relationship")])
+    without, forgotten = await keys(either), await either.check()
+    await fill(either)
 
     assert (without, forgotten.sound, forgotten.records) == (EVERY - {"colour", "D-1"}, True, 6)
-    assert (await keys(memory), (await memory.check()).sound) == (EVERY, True)
+    assert (await keys(either), (await either.check()).sound) == (EVERY, True)
 
 
 @pytest.mark.parametrize("text", [" ", "…?!"])
@@ -156,11 +168,11 @@ async def test_a_server_managed_memory_cannot_be_checked() -> None:
 # Statistics.
 
 
-async def test_statistics_show_the_size_of_each_shelf(memory: ChromaMemory) -> None:
-    await memory.for_namespace("acme").store_embedding("x", "Theirs.", {})
+async def test_statistics_show_the_size_of_each_shelf(either: DatabaseMemory) -> None:
+    await either.for_namespace("acme").store_embedding("x", "Theirs.", {})
 
-    own, code, tests = await memory.statistics()
-    everybody = await memory.statistics(every_tenant=True)
+    own, code, tests = await either.statistics()
+    everybody = await either.statistics(every_tenant=True)
 
     assert (own.namespace, own.shelf, own.records) == ("default", "", 7)
     assert own.by_kind == {"decision": 1, "memory": 3, "pattern": 1, "relationship": 1, "session": 1}
@@ -174,11 +186,11 @@ async def test_statistics_show_the_size_of_each_shelf(memory: ChromaMemory) -> N
     ]
 
 
-async def test_statistics_follow_updates_and_forgetting(memory: ChromaMemory) -> None:
-    await memory.store_embedding("keys", "Changed.", {})
-    await memory.forget("queue", "D-1", "never there")
+async def test_statistics_follow_updates_and_forgetting(either: DatabaseMemory) -> None:
+    await either.store_embedding("keys", "Changed.", {})
+    await either.forget("queue", "D-1", "never there")
 
-    own = (await memory.statistics())[0]
+    own = (await either.statistics())[0]
 
     assert (own.records, own.by_kind) == (5, {"memory": 2, "pattern": 1, "relationship": 1, "session": 1})
 
@@ -257,8 +269,8 @@ def ignore(_done: int) -> None:
     """Ignores progress."""
 
 
-async def test_an_export_can_be_imported_with_all_kinds_and_shelves(memory: ChromaMemory, tmp_path: Path) -> None:
-    exported = list(memory.export())
+async def test_an_export_can_be_imported_with_all_kinds_and_shelves(either: DatabaseMemory, tmp_path: Path) -> None:
+    exported = list(either.export())
     copy = ChromaMemory(tmp_path / "copy", namespace="renamed")
 
     stored = await copy.import_records(as_rows(exported), ignore)
@@ -279,22 +291,22 @@ async def test_an_export_can_be_imported_with_all_kinds_and_shelves(memory: Chro
     assert (await copy.check()).sound
 
 
-async def test_only_the_own_namespace_is_exported(memory: ChromaMemory) -> None:
-    await memory.for_namespace("other").store_embedding("x", "Theirs.", {})
+async def test_only_the_own_namespace_is_exported(either: DatabaseMemory) -> None:
+    await either.for_namespace("other").store_embedding("x", "Theirs.", {})
 
-    assert [row["key"] for row in memory.for_namespace("other").export()] == ["x"]
-    assert "x" not in [row["key"] for row in memory.export()]
-    assert list(memory.for_namespace("nobody").export()) == []
+    assert [row["key"] for row in either.for_namespace("other").export()] == ["x"]
+    assert "x" not in [row["key"] for row in either.export()]
+    assert list(either.for_namespace("nobody").export()) == []
 
 
-async def test_importing_again_changes_nothing(memory: ChromaMemory) -> None:
-    exported = list(memory.export())
-    before = await answers(memory)
+async def test_importing_again_changes_nothing(either: DatabaseMemory) -> None:
+    exported = list(either.export())
+    before = await answers(either)
 
-    await memory.import_records(as_rows(exported), ignore)
+    await either.import_records(as_rows(exported), ignore)
 
-    assert list(memory.export()) == exported
-    assert await answers(memory) == before
+    assert list(either.export()) == exported
+    assert await answers(either) == before
 
 
 async def test_an_import_reports_its_progress(tmp_path: Path) -> None:
@@ -351,7 +363,7 @@ async def test_the_order_of_a_session_survives_an_update_and_an_export(tmp_path:
 # Retention.
 
 
-async def keys(memory: ChromaMemory) -> set[str]:
+async def keys(memory: DatabaseMemory) -> set[str]:
     """The keys of all searchable records."""
     return {each.key for each in await memory.search_similar("anything at all", k=100)}
 
@@ -375,17 +387,17 @@ EVERY = {"keys", "queue", "colour", "D-1", PATTERN.id, "session:s1"}
     ],
 )
 async def test_records_are_forgotten_by_key_age_and_session(
-    memory: ChromaMemory, wanted: dict[str, Any], gone: set[str]
+    either: DatabaseMemory, wanted: dict[str, Any], gone: set[str]
 ) -> None:
     options = {**wanted, "before": instant(wanted["before"])} if "before" in wanted else wanted
-    other = await fill(memory.for_namespace("other"))
+    other = await fill(either.for_namespace("other"))
 
-    count = await memory.forget_where(**options)
+    count = await either.forget_where(**options)
 
-    assert (count, await keys(memory)) == (len(gone), EVERY - gone)
+    assert (count, await keys(either)) == (len(gone), EVERY - gone)
     assert await keys(other) == EVERY
-    assert len(await memory.list_all("relationship")) == 1
-    assert (await memory.check()).sound
+    assert len(await either.list_all("relationship")) == 1
+    assert (await either.check()).sound
 
 
 async def test_forgetting_in_a_missing_memory_removes_nothing(tmp_path: Path) -> None:
