@@ -201,7 +201,7 @@ def test_candidates_are_bars_against_the_bar_line_with_plain_labels(chromium: Br
     with opening(chromium, written_page(tmp_path, write_database, a_memory(*KNOWN))) as page:
         choose(page, "which queue do refunds go to?")
         found = page.locator("#recorded .candidates li")
-        kept, line = found.first.locator(".track"), found.first.locator(".track u")
+        kept, line = found.first.locator(".candidate .track"), found.first.locator(".candidate u")
         found.first.locator("summary").click()
         words = found.first.locator(".alike").inner_text()
 
@@ -252,7 +252,7 @@ def test_messages_are_shown_as_text_and_never_run(chromium: Browser, file: Path,
 
 def test_names_threads_and_contexts_are_text_too(chromium: Browser, tmp_path: Path) -> None:
     evil = "<img src=x onerror=\"document.title='attacked'\">"
-    said = [{"role": "assistant", "name": evil, "content": f"Which queue do refunds go to? {evil}", "id": evil}]
+    said = [{"role": "assistant", "name": evil, "content": f"{evil} says. Which queue do refunds go to?", "id": evil}]
     decisions = [{"agent": evil, "summary": f"Refunds go to the queue refunds-v2. {evil}"}]
     state = {"schema": 2, "thread": evil, "state": {"messages": said, "decisions": decisions}}
 
@@ -269,12 +269,16 @@ def test_names_threads_and_contexts_are_text_too(chromium: Browser, tmp_path: Pa
         assert "attacked" not in page.title()
 
 
-def test_a_script_that_got_into_the_page_would_not_run(page: Page) -> None:
-    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<b onclick=\"document.title = 1\">x</b>')")
-    with pytest.raises(Exception, match="Content Security Policy"):
-        page.evaluate("eval('1')")
-    assert page.title() != "1"
-    page.evaluate("document.body.lastChild.remove()")
+def test_a_script_that_got_into_the_page_would_not_run(chromium: Browser, file: Path) -> None:
+    opened = Opened(chromium.new_page(), file.as_uri())
+
+    bad = '<b id=bad onclick="document.title = 1">x</b>'
+    opened.page.locator("main").evaluate(f"main => main.insertAdjacentHTML('afterbegin', '{bad}')")
+    opened.page.locator("#bad").click()
+
+    assert opened.page.title() != "1"
+    assert ["Content Security Policy" in error for error in opened.errors] == [True]
+    opened.page.close()
 
 
 def test_the_keyboard_alone_will_do(page: Page) -> None:
@@ -349,29 +353,13 @@ def test_dark_and_light_follow_the_reader(chromium: Browser, file: Path) -> None
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(246, 247, 247)"
 
 
-CONTRAST = """() => {
-  const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
-  const rgb = colour => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
-  const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const behind = node => { const seen = []; for (; node; node = node.parentElement) { const c = rgb(getComputedStyle(node).backgroundColor); seen.push(c); if (c[3] === 255) break; }
-    return seen.reverse().reduce((under, over) => [0, 1, 2].map(i => over[i] * over[3] / 255 + under[i] * (1 - over[3] / 255)), [255, 255, 255]); };
-  const low = [];
-  for (const node of document.querySelectorAll("body *")) {
-    if (!node.checkVisibility() || ![...node.childNodes].some(child => child.nodeType === 3 && child.data.trim()) || node.closest(".hidden, :disabled, svg, script")) continue;
-    const [a, b] = [light(rgb(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x), ratio = (a + .05) / (b + .05);
-    if (ratio < 4.5) low.push(`${node.className || node.tagName}: ${ratio.toFixed(2)}`);
-  }
-  return [...new Set(low)];
-}"""
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_stands_out_from_its_background(chromium: Browser, team: Path, scheme: str) -> None:
     with opening(chromium, team, color_scheme=scheme) as page:
         select(page, "Thread", "refunds")
         page.locator("#settings > summary").click()
 
-        assert page.evaluate(CONTRAST) == []
+        assert page.evaluate(Path(__file__).parents[1].joinpath("contrast.js").read_text("utf-8")) == []
 
 
 @pytest.fixture(scope="module")
@@ -386,7 +374,7 @@ def test_threads_are_not_mixed_and_each_has_lanes_of_its_own(chromium: Browser, 
         select(page, "Thread", OTHER)
         lanes = page.locator("#lanes text").evaluate_all("all => all.map(each => each.firstChild.data)")
 
-        assert names == ["refunds · 12 steps, 6 gaps", f"{OTHER} · 3 steps, 1 gap"]
+        assert names == ["refunds · 12 steps, 6 gaps", f"{OTHER} · 3 steps, 2 gaps"]
         assert first == [each["content"] for each in messages()]
         assert turns(page) == list(ASKED)
         assert lanes == ["pm", "ops"]
@@ -466,11 +454,20 @@ def test_of_a_long_run_only_what_is_in_view_is_in_the_document(chromium: Browser
         assert ready < 5_000
 
 
+TIMED = """() => {
+  const start = performance.now();
+  move(1);
+  document.body.offsetHeight;
+  return performance.now() - start;
+}"""
+"""How long it takes to go to the next turn, in milliseconds."""
+
+PAINTED = "new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size"
+
+
 def test_a_long_run_stays_responsive(chromium: Browser, long: Path) -> None:
     with opening(chromium, long) as page:
-        took = page.evaluate(
-            """() => { const times = []; for (let i = 0; i < 60; i++) { const start = performance.now(); move(1); document.body.offsetHeight; times.push(performance.now() - start); } return times.sort((a, b) => a - b)[30]; }"""
-        )
+        took = sorted(page.evaluate(TIMED) for _ in range(30))[15]
         page.get_by_role("searchbox", name="Search").fill("queue")
         found = page.locator("#status").inner_text()
 
@@ -481,6 +478,7 @@ def test_a_long_run_stays_responsive(chromium: Browser, long: Path) -> None:
 
 def test_the_minimap_shows_where_one_is_and_takes_one_elsewhere(chromium: Browser, long: Path) -> None:
     with opening(chromium, long) as page:
+        page.locator("#view").scroll_into_view_if_needed()
         box = page.locator("#minimap").bounding_box()
         assert box is not None
         page.mouse.click(box["x"] + 20, box["y"] + box["height"] * 0.75)
@@ -489,8 +487,7 @@ def test_the_minimap_shows_where_one_is_and_takes_one_elsewhere(chromium: Browse
         view = page.locator("#minimap i").bounding_box()
         assert view is not None
         assert abs((view["y"] - box["y"]) / box["height"] - 0.75) < 0.05
-        painted = "(() => { const c = document.querySelector('#minimap canvas'); return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size })()"
-        assert page.evaluate(painted) > 5
+        assert page.locator("#minimap canvas").evaluate(f"c => {PAINTED}") > 5
 
 
 TEST = """
