@@ -162,15 +162,18 @@ def _load_other(path: Path) -> Mapping[str, Any] | Replay:
 
 
 def _settings(path: Path) -> Mapping[str, Any]:
-    from langgraph_scrum_master.model import Snapshot
-    from langgraph_scrum_master.replay.steps import settings
-
     data: object = toml(path) if path.suffix == ".toml" else read_json(path)
     if not isinstance(data, dict):
         raise ConfigError(f"{str(path)!r} must contain settings by name, such as min_relevance_score, got {data!r:.80}")
     # A settings file may have other settings too, such as the memory's folder. A replay ignores them.
-    chosen = {name: value for name, value in data.items() if name not in OTHERS}
-    # Invalid settings raise before anything is read.
+    return checked_settings({name: value for name, value in data.items() if name not in OTHERS})
+
+
+def checked_settings(chosen: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings, if they are valid. Others raise `ConfigError` before anything is read."""
+    from langgraph_scrum_master.model import Snapshot
+    from langgraph_scrum_master.replay.steps import settings
+
     settings(Snapshot(state={}), chosen)
     return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -35,8 +35,9 @@ def print_replay(console: Console, replay: Replay, differences: Difference | Non
     With differences, print those instead of the gaps.
     """
     console.print(_overview(replay.steps))
+    ran = {step.thread for step in replay.steps if step.ran}
     for step in replay.steps:
-        if (step.recorded or step.result) is not None and differences is None:
+        if differences is None and _is_detailed(step, ran):
             _print_step(console, step)
     then, now = _counts(replay.recorded_outcomes), _counts(replay.outcomes)
     summary = f"{_steps(len(replay.steps))}: recorded {then}; hypothetical replay {now}."
@@ -46,6 +47,11 @@ def print_replay(console: Console, replay: Replay, differences: Difference | Non
     if differences is not None:
         unchanged = Text(f"No difference in {_steps(differences.compared)}.")
         console.print(_differences_table(differences) if differences else unchanged)
+
+
+def _is_detailed(step: ReplayStep, ran: Collection[str]) -> bool:
+    """Whether a step has a gap. Where a scrum master took part, steps between its turns are not interesting."""
+    return step.recorded is not None or (step.result is not None and (bool(step.turns) or step.thread not in ran))
 
 
 def _counts(outcomes: Mapping[Any, int]) -> str:

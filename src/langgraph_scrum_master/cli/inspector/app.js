@@ -1,6 +1,6 @@
 // What the reader does: choosing, searching, trying settings; and following a source that grows.
 const SLIDERS = [["min_relevance_score", "Bar: least relevance", 0, 1, .05], ["max_context_items", "Most items", 1, 20, 1], ["max_context_tokens", "Most tokens", 100, 8000, 100], ["max_attempts", "Most attempts per need", 1, 10, 1]];
-let tried = {}, asked = 0;
+let tried = {}, busy = false, again = false;
 
 function choose(index, focus = true) {
   if (!rows[index]) return;
@@ -75,18 +75,19 @@ function tryOut(name, value) {
 function tell(why) { if (el("stale").textContent !== why) { el("stale").textContent = why; el("stale").hidden = !why; } }
 const ask = (path, body) => fetch(path, {method: "POST", headers: {"Content-Type": "application/json", "X-Inspector-Token": data.token}, body});
 
+// One question at a time: settings that change meanwhile are asked for afterwards.
 async function refresh() {
-  const mine = ++asked;
+  if (busy) { again = true; return; }
+  busy = true;
+  const late = setTimeout(() => { el("changed").textContent = "replaying …"; }, 300);
   try {
     const answer = await ask("data", JSON.stringify({config: tried, digest: data.digest}));
-    if (answer.status === 200) {
-      const fresh = await answer.json();
-      // A later question has a newer answer.
-      if (mine !== asked) return;
-      data = {...fresh, token: data.token}; draw(); el("status").textContent = "New steps loaded";
-    }
+    if (answer.status === 200) { data = {...await answer.json(), token: data.token}; draw(); el("status").textContent = "New steps loaded"; }
     tell([200, 304].includes(answer.status) ? "" : `Not refreshed: ${await answer.text()}`);
   } catch { tell("Not refreshed: the server has stopped."); }
+  clearTimeout(late); drawSettings();
+  busy = false;
+  if (again) { again = false; refresh(); }
 }
 
 function theme(name) {
@@ -130,4 +131,4 @@ try { stored = localStorage.getItem("theme"); } catch { /* not allowed for files
 document.documentElement.dataset.theme = stored || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 draw();
 document.documentElement.dataset.ready = Math.round(performance.now());
-if (data.live) setInterval(refresh, 2000);
+if (data.live) setInterval(() => busy || refresh(), 2000);

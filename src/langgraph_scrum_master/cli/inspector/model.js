@@ -47,10 +47,11 @@ function unpack() {
 
 function readRows() {
   rows = [];
-  for (const step of data.steps) {
-    if (step.conversation !== thread) continue;
+  const steps = data.steps.filter(step => step.conversation === thread), ran = steps.some(step => step.ran);
+  for (const step of steps) {
     const turns = step.turns || [];
-    if (!turns.length && !step.result && !step.recorded && !step.failure) continue;
+    // Where a scrum master took part, a step at which it was not asked and nobody spoke says nothing.
+    if (!turns.length && !step.recorded && !step.failure && (ran || !step.result)) continue;
     const said = turns.length ? turns : [{agent: step.speaker || "state", text: step.said || "(no new message)", again: true}];
     said.forEach((turn, i) => rows.push({turn, step, index: rows.length, last: i === said.length - 1}));
   }

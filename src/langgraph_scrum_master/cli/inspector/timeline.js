@@ -7,14 +7,19 @@ const gutter = () => arcSpace() + 18 + agents.length * laneWidth();
 const narrow = matchMedia("(max-width: 60rem)");
 let cycleLinks = [], cycling = new Set();
 
-// Each cycle's repeated turns, as pairs of rows that follow each other.
+// Each cycle's repeated turns, as pairs of rows in which the same agent says or does the same again.
 function readCycles() {
   const byId = new Map(rows.filter(row => row.turn.id && !row.turn.again).map(row => [row.turn.id, row.index])), links = new Map();
   cycling = new Set();
   for (const {step} of rows) for (const ids of step.cycle_turns || []) {
     const at = [...new Set(ids.map(id => byId.get(id)).filter(index => index !== undefined))].sort((a, b) => a - b);
     at.forEach(index => cycling.add(index));
-    at.slice(1).forEach((index, i) => links.set(`${at[i]} ${index}`, [at[i], index]));
+    const latest = new Map();
+    for (const index of at) {
+      const from = latest.get(rows[index].turn.agent);
+      if (from !== undefined) links.set(`${from} ${index}`, [from, index]);
+      latest.set(rows[index].turn.agent, index);
+    }
   }
   cycleLinks = [...links.values()];
 }
@@ -64,7 +69,7 @@ function drawLanes(first, end) {
   }
   if (arcSpace()) for (const [from, to] of cycleLinks) {
     if (to < first || from >= end) continue;
-    const a = y(from), b = y(to), x = Math.min(laneX(rows[from].turn.agent), arcSpace() + 8), far = arcSpace() - Math.min(arcSpace() + 2, 8 + 5 * (to - from));
+    const a = y(from), b = y(to), x = laneX(rows[from].turn.agent) - 6, far = arcSpace() - Math.min(arcSpace() + 2, 8 + 5 * (to - from));
     parts.push(make("svg:path", {class: "arc", d: `M${x},${a} C${far},${a} ${far},${b} ${x},${b}`}, make("svg:title", {}, "A cycle: the same again")));
   }
   for (const row of shown.slice(first, end)) parts.push(make("svg:circle", {class: `dot${cycling.has(row.index) ? " ring" : ""}`, cx: laneX(row.turn.agent), cy: y(row.place), r: Math.min(6, laneWidth() / 2 + 1), "--hue": hue(row.turn.agent)}));
