@@ -6,8 +6,10 @@ import ast
 import importlib
 import pkgutil
 import re
+import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import pytest
 import langgraph_scrum_master
 
 SOURCES = Path(langgraph_scrum_master.__file__).parent
-SHORT, LONG = 12_500, 100_000
+SIZES = (1_600, 12_500, 100_000)
 SECONDS = 0.75
 """For 100 KB, far above what linear time needs. Quadratic time takes a minute."""
 
@@ -143,10 +145,28 @@ def hostile(expression: str, flags: int) -> list[tuple[str, str]]:
     return sorted((before, unit) for before, unit in units if unit and len(before + unit) < 1_000)
 
 
-def seconds(pattern: re.Pattern[str], method: str, text: str) -> float:
-    start = time.process_time()
-    pattern.match(text) if method == "match" else [None for _ in pattern.finditer(text)]
-    return time.process_time() - start
+@contextmanager
+def at_most(seconds: float, shape: object) -> Iterator[None]:
+    """Ends a search that takes more processor time than that."""
+
+    def end(*_: object) -> None:
+        raise AssertionError(f"more than {seconds:.2f} s: {shape}")
+
+    before = signal.signal(signal.SIGVTALRM, end)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def search(pattern: re.Pattern[str], method: str, text: str) -> None:
+    if method == "match":
+        pattern.match(text)
+    else:
+        for _ in pattern.finditer(text):
+            pass
 
 
 @pytest.mark.parametrize("at", PATTERNS)
@@ -155,12 +175,17 @@ def test_a_pattern_takes_linear_time(at: str) -> None:
     pattern = re.compile(expression, flags)
 
     for before, unit in hostile(expression, flags):
-        for after in ("", "\0"):
-            for method in methods(at):
-                short, long = (before + unit * (size // len(unit)) + after for size in (SHORT, LONG))
-                shape = (before, unit, after, method)
-                assert seconds(pattern, method, short) < SECONDS / 4, shape
-                assert seconds(pattern, method, long) < SECONDS, shape
+        for method in methods(at):
+            taken = 0.0
+            for size in SIZES:
+                # A text eight times as long takes 64 times as long in quadratic time.
+                if 64 * taken < SECONDS and size == SIZES[-1] and taken:
+                    continue
+                text = before + unit * (size // len(unit)) + "\0"
+                start = time.process_time()
+                with at_most(0.03 + SECONDS * size / SIZES[-1], (before, unit, method, size)):
+                    search(pattern, method, text)
+                taken = time.process_time() - start
 
 
 def test_the_patterns_of_every_module_are_known() -> None:
