@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -33,6 +34,8 @@ from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.prompts.markdown import markdown
 from langgraph_scrum_master.retrieval.frame import enclosed, framed
 from langgraph_scrum_master.text.sanitize import FRAME_TAGS, as_attribute, as_data, one_line, visible
+
+COMMAND = str(Path(sys.executable).with_name("scrum-master"))
 
 IGNORABLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b\u180e\u200b\u200c\u200d\u200e\u202e\u2060\u2064\u2066\u206f\u3164"
@@ -343,7 +346,9 @@ def test_a_hook_hands_on_no_markup_of_an_attack(tmp_path: Path, command: str, ev
     arguments = ["hook", *command.split()]
     if command.startswith("user"):
         arguments += ["-m", str(tmp_path / ".scrum-master" / "memory")]
-    done = CliRunner().invoke(app, arguments, input=json.dumps({**event, "cwd": str(tmp_path)}))
+    given = json.dumps({**event, "cwd": str(tmp_path)})
+    # A process of its own, as a hook configures its logging.
+    done = subprocess.run([COMMAND, *arguments], input=given, capture_output=True, text=True, check=True)
 
     text = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
     assert "billing-v2" in text

@@ -16,7 +16,7 @@ from functools import cache
 from string import Formatter
 from typing import Any, Generic, TypeVar, get_args
 
-from langgraph_scrum_master._internal.shapes import switch
+from langgraph_scrum_master._internal.shapes import is_printable, switch
 from langgraph_scrum_master.errors import ConfigError
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ def plain_text() -> Values[str]:
 def printable_text() -> Values[str]:
     """Non-empty texts without control characters."""
     expected = "a non-empty text without control characters"
-    return _values(expected, lambda value: isinstance(value, str) and bool(value) and value.isprintable())
+    return _values(expected, is_printable)
 
 
 def template_text(needed: str, *others: str, at_the_end: bool = False) -> Values[str]:

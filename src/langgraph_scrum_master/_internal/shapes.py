@@ -92,6 +92,11 @@ def from_label(label: str) -> str:
     return unquote(label, errors="surrogatepass")
 
 
+def is_printable(thing: object) -> bool:
+    """Whether the thing is a text to see, without control characters and invisible ones."""
+    return isinstance(thing, str) and bool(thing.strip()) and thing.isprintable()
+
+
 def text_of(thing: object) -> str:
     """The thing if it is a text, else an empty text."""
     return thing if isinstance(thing, str) else ""

@@ -9,9 +9,9 @@ from langgraph.store.base import BaseStore, GetOp, Item, PutOp
 
 from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import json_shapes
-from langgraph_scrum_master._internal.shapes import as_label, from_label, storable, text_of
+from langgraph_scrum_master._internal.shapes import as_label, from_label, is_printable, storable, text_of
 from langgraph_scrum_master.dialogue.records import RECORD_SECTIONS, ROOT, TurnRecord, paths
-from langgraph_scrum_master.errors import StoreError
+from langgraph_scrum_master.errors import ConfigError, StoreError
 
 T = TypeVar("T")
 
@@ -28,6 +28,8 @@ class TurnRecords:
 
     def __init__(self, store: BaseStore, *, namespace: str = "") -> None:
         self._store = store
+        if namespace and not is_printable(namespace):
+            raise ConfigError(f"namespace must be a text without control characters, got {namespace!r}")
         self._root = (*([as_label(namespace)] if namespace else []), ROOT)
 
     def __repr__(self) -> str:

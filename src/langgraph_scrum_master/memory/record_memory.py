@@ -10,7 +10,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.serialisation import json_shapes
-from langgraph_scrum_master._internal.shapes import well_formed
+from langgraph_scrum_master._internal.shapes import is_printable, well_formed
 from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError, StoreError
 from langgraph_scrum_master.memory.backend import Backend
@@ -366,7 +366,7 @@ class RecordMemory:
 
 
 def check_namespace(namespace: str) -> str:
-    """The namespace. Raises `ConfigError` if it is empty or has control characters."""
-    if not namespace.strip() or any(ord(char) < 32 for char in namespace):
+    """The namespace. Raises `ConfigError` if it is empty or has control or other invisible characters."""
+    if not is_printable(namespace):
         raise ConfigError(f"namespace must be a non-empty text without control characters, got {namespace!r}")
     return namespace
