@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from langgraph_scrum_master.memory.records import Kind, Record
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Candidate
+from langgraph_scrum_master.rank.table import Candidate
 
 FOREVER = 1e18
 """A time later than any record, in seconds since the epoch."""
@@ -75,7 +75,6 @@ class Row(NamedTuple):
 
     id: int
     kind: Kind
-    key: str
     candidate: Candidate
 
 
@@ -258,7 +257,7 @@ class Statements(ABC):
     def rows(self, shelf: int, ids: Sequence[int]) -> list[Row]:
         """The records with these ids, for ranking."""
         found = self.among(
-            "SELECT id, kind, key, features, vector, meaning, context, session, position, created, links "
+            "SELECT id, kind, features, vector, meaning, context, session, position, created, links "
             "FROM records WHERE id {} AND +shelf = ?",
             ids,
             after=(shelf,),
@@ -511,7 +510,6 @@ def _stored_row(row: Sequence[Any]) -> StoredRow:
 def _row(
     number: int,
     kind: Kind,
-    key: str,
     features: bytes,
     vector: bytes,
     meaning: bytes,
@@ -522,4 +520,4 @@ def _row(
     links: bytes,
 ) -> Row:
     in_context = context or meaning or vector
-    return Row(number, kind, key, Candidate(features, vector, in_context, session, position, created, links))
+    return Row(number, kind, Candidate(features, vector, in_context, session, position, created, links))
