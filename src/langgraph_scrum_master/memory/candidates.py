@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 from weakref import ref
 
 import numpy as np
 
-from langgraph_scrum_master.memory.database import Row
 from langgraph_scrum_master.memory.records import SEARCHED, Kind
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.table import CandidateTable, GrowingArray
@@ -20,6 +20,10 @@ CANDIDATE_BYTES = 128 * 1024 * 1024
 
 _ENTRY_BYTES = 200
 """Bytes of a record besides its columns, about."""
+
+
+RowReader: TypeAlias = Callable[[Sequence[int]], list[tuple[Any, ...]]]
+"""Reads records with these ids, as `Statements.rows`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +70,7 @@ class CandidateCache:
         # A call in another thread continues with the block that it started with.
         self._block = _Block()
 
-    def rows(self, ids: Sequence[int], kinds: Sequence[Kind], read: Callable[[list[int]], list[Row]]) -> Rows:
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind], read: RowReader) -> Rows:
         """The records with these ids, if of these kinds; `read` reads those that are not in memory."""
         block = self._block
         with self._lock:
@@ -74,7 +78,7 @@ class CandidateCache:
         if missing:
             fresh = read(missing)
             with self._lock:
-                block.add([row for row in fresh if row.id not in block.numbers])
+                block.add([row for row in fresh if row[0] not in block.numbers and row[1] in SEARCHED])
         LIMIT.use(self, grown=bool(missing))
         return block.rows(ids, kinds)
 
@@ -88,13 +92,15 @@ class _Block:
         self.numbers: dict[int, int] = {}
         self.nbytes = 0
 
-    def add(self, fresh: Sequence[Row]) -> None:
-        searched = [row for row in fresh if row.kind in SEARCHED]
-        self.kinds.append(np.array([SEARCHED.index(row.kind) for row in searched], dtype="i1"))
+    def add(self, fresh: Sequence[tuple[Any, ...]]) -> None:
+        if not fresh:
+            return
+        ids, kinds, *columns = zip(*fresh, strict=True)
         first = self.table.size
-        self.table.append([row.candidate for row in searched])
+        self.table.append(columns)
+        self.kinds.append(np.array([SEARCHED.index(kind) for kind in kinds], dtype="i1"))
         # Last, because other threads look up rows meanwhile.
-        self.numbers.update((row.id, number) for number, row in enumerate(searched, first))
+        self.numbers.update(zip(ids, range(first, self.table.size), strict=True))
         self.nbytes = self.table.nbytes + _ENTRY_BYTES * len(self.numbers)
 
     def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> Rows:

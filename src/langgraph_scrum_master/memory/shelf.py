@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from langgraph_scrum_master.errors import EmbeddingError
 from langgraph_scrum_master.memory.candidates import NO_ROWS, CandidateCache, Rows
-from langgraph_scrum_master.memory.database import FOREVER, Database, Row, ShelfRow, Statements
+from langgraph_scrum_master.memory.database import FOREVER, Database, ShelfRow, Statements
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record
 from langgraph_scrum_master.memory.statistics import Statistics
 from langgraph_scrum_master.model import digest
@@ -201,7 +202,7 @@ class Shelf:
         with self._database.reading() as statements:
             return statements.notes(self._row.id, book, keys)
 
-    def _read_rows(self, ids: Sequence[int]) -> list[Row]:
+    def _read_rows(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
         assert self._row is not None
         with self._database.reading() as statements:
             return statements.rows(self._row.id, ids)

@@ -179,7 +179,8 @@ class Candidates:
 
     def __init__(self, rows: Sequence[Candidate], texts: Callable[[], Sequence[str]] | None = None) -> None:
         table = CandidateTable()
-        table.append(rows)
+        if rows:
+            table.append([*zip(*rows, strict=True)])
         self._select([(table, np.arange(len(rows)))], {}, texts)
 
     @classmethod

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,17 +63,25 @@ class CandidateTable:
         """Size in bytes."""
         return sum(each.nbytes for each in self._columns.values()) + _NAME_BYTES * len(self._session_names)
 
-    def append(self, rows: Iterable[Candidate]) -> None:
-        """Append candidates. Calls from several threads must be serialised; readers need not wait."""
-        columns = [*zip(*rows, strict=True)]
-        if not columns:
-            return
+    def append(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Append candidates, given as a column for each field of `Candidate`.
+
+        Calls from several threads must be serialised; readers need not wait.
+        """
         packed, vectors, contexts, sessions, positions, created, links = columns
         head = heads(packed)
+        # Checked before anything is appended.
+        matrices = {
+            "vectors": _matrix(vectors, "<i2"),
+            "contexts": _matrix(contexts, "<i2"),
+            "grams": column(packed, head, "grams").reshape(len(packed), -1),
+        }
+        for name, matrix in matrices.items():
+            if name in self._columns and matrix.shape[1] != self._columns[name].values.shape[1]:
+                raise ValueError(f"the {name} of candidates differ in length")
         self._append("heads", head)
-        self._append("vectors", _matrix(vectors, "<i2"))
-        self._append("contexts", _matrix(contexts, "<i2"))
-        self._append("grams", column(packed, head, "grams").reshape(len(packed), -1))
+        for name, matrix in matrices.items():
+            self._append(name, matrix)
         self._append("sessions", np.array([self._session(name) for name in sessions], dtype="int64"))
         self._append("positions", np.array(positions, dtype="int64"))
         self._append("created", np.array(created, dtype="float64"))
