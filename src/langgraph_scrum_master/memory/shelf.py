@@ -118,6 +118,10 @@ class Shelf:
         """The records with these ids, if of these kinds."""
         return self._candidates.rows(ids, kinds, self._read_rows) if self._row is not None else NO_ROWS
 
+    def drop_candidates(self) -> None:
+        """Free the memory of cached records."""
+        self._candidates.clear()
+
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """The records with these ids, as they were stored."""
         if self._row is None or not ids:

@@ -85,12 +85,14 @@ class RecordStore:
                 shelf = self._shelves[tenant, name] = Shelf(database, tenant, name)
             self._shelves.move_to_end((tenant, name))
             while len(self._shelves) > MOST_SHELVES:
-                self._shelves.popitem(last=False)
+                self._shelves.popitem(last=False)[1].drop_candidates()
         return shelf.refresh()
 
     def close(self) -> None:
         """Close the database; the next use opens it again."""
         with self._lock:
+            for shelf in self._shelves.values():
+                shelf.drop_candidates()
             self._shelves.clear()
             database = self._database
         if database is not None:
