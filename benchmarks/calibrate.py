@@ -88,9 +88,11 @@ class Conversation:
             ids = list(statements.keyed(shelf.row.id, "memory", list(self.turns)).values())
         rows = shelf.rows(ids, SEARCHED)
         asked = RankQuery(question, shelf.statistics, backend.embedder)
-        candidates = Candidates([row.candidate for row in rows])
+        candidates = Candidates.of([(rows.table, rows.numbers)])
         found = {space.name: space.strengths(asked, candidates) for space in SPACES if space.speaks(asked)}
-        return [row.key for row in rows], found
+        ids = rows.ids.tolist()
+        records = shelf.records(ids)
+        return [records[each].key for each in ids], found
 
 
 def backend_of(memory: ChromaMemory) -> StoreBackend:

@@ -64,10 +64,11 @@ def _need(
     shelf = backend.current()
     needed = NeedQuery(text, around, shelf.statistics, backend.embedder)
     rows = may_answer(shelf, needed, SEARCHED, CANDIDATES)
-    signs, _ = signs_of(needed, Candidates([row.candidate for row in rows]), SPACES)
+    signs, _ = signs_of(needed, Candidates.of([(rows.table, rows.numbers)]), SPACES)
     best = np.argsort(-(signs[:, 1] + 0.02 * signs[:, 4]), kind="stable")[:SHOWN]
-    records = shelf.records([rows[i].id for i in best])
-    texts = [(rows[i].key, records[rows[i].id].text) for i in best]
+    ids = rows.ids[best].tolist()
+    records = shelf.records(ids)
+    texts = [(records[each].key, records[each].text) for each in ids]
     return Need(group, answerable, signs[best], np.array([_is(keys, key, text) for key, text in texts], dtype=bool))
 
 

@@ -19,9 +19,10 @@ from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.rank.features import Features, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.products import cosines, dot_products
-from langgraph_scrum_master.rank.query import Candidate, Candidates, RankQuery, document_vectors, packed_vector
+from langgraph_scrum_master.rank.query import Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import agreement, relevance
 from langgraph_scrum_master.rank.spaces import SPACES
+from langgraph_scrum_master.rank.table import Candidate
 from langgraph_scrum_master.text.references import own_reference, references
 
 NOW = 1772452800.0

@@ -13,9 +13,10 @@ from langgraph_scrum_master import ChromaMemory, InjectionPipeline
 from langgraph_scrum_master.memory import Memory, MemoryResult
 from langgraph_scrum_master.rank.corpus import TextCorpus
 from langgraph_scrum_master.rank.features import features_of
-from langgraph_scrum_master.rank.query import Candidate, Candidates, RankQuery
+from langgraph_scrum_master.rank.query import Candidates, RankQuery
 from langgraph_scrum_master.rank.query_time import asked_at
 from langgraph_scrum_master.rank.spaces import SPACES, positional
+from langgraph_scrum_master.rank.table import Candidate
 from langgraph_scrum_master.rank.tuning import RankTuning
 
 NOW = 1772452800.0

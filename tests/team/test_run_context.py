@@ -28,7 +28,6 @@ from langgraph_scrum_master import (
     request_context,
 )
 from langgraph_scrum_master.config import ScrumMasterContext
-from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.team.runtime import memory_for_namespace
 from langgraph_scrum_master.testing import ScriptedChatModel
@@ -245,16 +244,3 @@ async def test_very_many_tenants_in_a_folder_are_not_all_kept_open(tmp_path: Any
     for tenant in (*TENANTS, *TENANTS):
         found = await memory.for_namespace(tenant).search_similar(QUESTION)
         assert [result.content for result in found] == [a_secret(tenant)]
-
-
-async def test_the_rows_that_all_tenants_keep_in_memory_are_limited(tmp_path: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("langgraph_scrum_master.memory.store.MOST_CACHED_ROWS", 2)
-    memory = await filled(ChromaMemory(tmp_path))
-
-    for tenant in (*TENANTS, *TENANTS):
-        found = await memory.for_namespace(tenant).search_similar(QUESTION)
-        assert [result.content for result in found] == [a_secret(tenant)]
-
-    backend = memory._backend
-    assert isinstance(backend, StoreBackend)
-    assert sum(shelf.cached_rows for shelf in backend.store._shelves.values()) <= 2 + 1

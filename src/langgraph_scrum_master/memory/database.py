@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from langgraph_scrum_master.memory.records import Kind, Record
 from langgraph_scrum_master.rank.features import Array
-from langgraph_scrum_master.rank.query import Candidate
 
 FOREVER = 1e18
 """A time later than any record, in seconds since the epoch."""
@@ -68,15 +67,6 @@ class Entry(NamedTuple):
     """The terms of its postings."""
     facets: tuple[int, ...] = ()
     """Its metadata values, as CRC-32."""
-
-
-class Row(NamedTuple):
-    """A record for ranking."""
-
-    id: int
-    kind: Kind
-    key: str
-    candidate: Candidate
 
 
 class StoredRow(NamedTuple):
@@ -255,15 +245,15 @@ class Statements(ABC):
             _stored_row(row) for row in self.among(f"{_STORED_ROW} WHERE id {{}} AND +shelf = ?", ids, after=(shelf,))
         ]
 
-    def rows(self, shelf: int, ids: Sequence[int]) -> list[Row]:
-        """The records with these ids, for ranking."""
-        found = self.among(
-            "SELECT id, kind, key, features, vector, meaning, context, session, position, created, links "
-            "FROM records WHERE id {} AND +shelf = ?",
+    def rows(self, shelf: int, ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        """The records with these ids, for ranking: the id, the kind, and the fields of a `Candidate`."""
+        return self.among(
+            "SELECT id, kind, features, vector, "
+            "CASE WHEN length(context) > 0 THEN context WHEN length(meaning) > 0 THEN meaning ELSE vector END, "
+            "session, position, created, links FROM records WHERE id {} AND +shelf = ?",
             ids,
             after=(shelf,),
         )
-        return [_row(*each) for each in found]
 
     def records(self, shelf: int, ids: Sequence[int]) -> dict[int, Record]:
         """The records with these ids, as they were stored."""
@@ -507,20 +497,3 @@ _STORED_ROW = "SELECT id, kind, key, session, position, own, alias, features, ve
 def _stored_row(row: Sequence[Any]) -> StoredRow:
     stored = StoredRow._make(row)
     return stored._replace(features=bytes(stored.features), vector=bytes(stored.vector))
-
-
-def _row(
-    number: int,
-    kind: Kind,
-    key: str,
-    features: bytes,
-    vector: bytes,
-    meaning: bytes,
-    context: bytes,
-    session: str,
-    position: int,
-    created: float,
-    links: bytes,
-) -> Row:
-    in_context = context or meaning or vector
-    return Row(number, kind, key, Candidate(features, vector, in_context, session, position, created, links))

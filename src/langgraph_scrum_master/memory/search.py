@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from langgraph_scrum_master.memory.database import Row
+from langgraph_scrum_master.memory.candidates import Rows
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.shelf import Shelf
 from langgraph_scrum_master.memory.statistics import MergedStatistics
@@ -40,7 +40,7 @@ def search(
         return [[] for _ in shelves]
     rank_query = _query(query, filled[0] if len(filled) == 1 else MergedStatistics(filled), embedder, recipe)
     found = [_candidates(shelf, rank_query, kinds, limit) for shelf in shelves]
-    if not any(found):
+    if not any(map(len, found)):
         return [[] for _ in shelves]
     agreed, candidates = _agreement(list(zip(shelves, found, strict=True)), rank_query, recipe)
     total = apply_fair_share(
@@ -51,10 +51,10 @@ def search(
         (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
         for rows, end in zip(found, ends, strict=True)
     ]
-    every = [row for rows in found for row in rows]
+    every = np.concatenate([rows.ids for rows in found])
     matches = iter(agreed.matches(total, [i for order in orders for i in order]))
     return [
-        _ranked(shelf, [every[i] for i in order], list(islice(matches, len(order))))
+        _ranked(shelf, every[order].tolist(), list(islice(matches, len(order))))
         for shelf, order in zip(shelves, orders, strict=True)
     ]
 
@@ -76,88 +76,97 @@ def search_answers(
         need, around, shelf.statistics, embedder, recipe.models, now=recipe.now, tuning=recipe.tuning
     )
     found = may_answer(shelf, need_query, kinds, limit)
-    if not found:
+    if not len(found):
         return []
     matches = answers(need_query, _as_candidates([(shelf, found)], recipe), spaces_for(recipe))
-    best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -found[i].id))[:k]
-    return _ranked(shelf, [found[i] for i in best], [matches[i] for i in best])
+    ids = found.ids.tolist()
+    best = sorted(range(len(found)), key=lambda i: (-matches[i].score, -ids[i]))[:k]
+    return _ranked(shelf, [ids[i] for i in best], [matches[i] for i in best])
 
 
-def may_answer(shelf: Shelf, need: NeedQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
+def may_answer(shelf: Shelf, need: NeedQuery, kinds: Sequence[Kind], limit: int) -> Rows:
     """The candidates for an answer: the records nearest to the need alone, or together with the messages around it."""
-    return list({row.id: row for query in need.queries for row in _nearest(shelf, query, kinds, limit)[0]}.values())
+    near = (_nearness(shelf, query, kinds, limit) for query in need.queries)
+    return shelf.rows(list(dict.fromkeys(number for each in near for number in sorted(each))), kinds)
 
 
-def compare(
-    shelf: Shelf, embedder: Embedder, query: str, rows: Sequence[Row], recipe: Recipe = DEFAULT_RECIPE
-) -> list[Ranked]:
+def compare(shelf: Shelf, embedder: Embedder, query: str, rows: Rows, recipe: Recipe = DEFAULT_RECIPE) -> list[Ranked]:
     """These records in their order, each scored on its own, without support."""
-    if not rows:
+    if not len(rows):
         return []
     agreed, _ = _agreement([(shelf, rows)], _query(query, shelf.statistics, embedder, recipe), recipe)
-    return _ranked(shelf, rows, agreed.matches(agreed.total, range(len(rows))))
+    return _ranked(shelf, rows.ids.tolist(), agreed.matches(agreed.total, range(len(rows))))
 
 
 def _query(text: str, corpus: Corpus, embedder: Embedder | None, recipe: Recipe) -> RankQuery:
     return RankQuery(text, corpus, embedder, now=recipe.now, models=recipe.models, tuning=recipe.tuning)
 
 
-def _candidates(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> list[Row]:
+def _candidates(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> Rows:
     """The nearest by vectors and by words, with the session neighbours and citations of the best of them."""
-    rows, nearness = _nearest(shelf, query, kinds, limit)
-    further = _around(shelf, sorted(rows, key=lambda row: -nearness[row.id]), query.tuning)
-    return rows + shelf.rows(sorted(further - nearness.keys()), list(kinds))
+    nearness = _nearness(shelf, query, kinds, limit)
+    ids = sorted(nearness)
+    rows = shelf.rows(ids, kinds)
+    best = np.argsort([-nearness[each] for each in rows.ids.tolist()], kind="stable")
+    further = _around(shelf, rows.take(best), query.tuning) - nearness.keys()
+    return shelf.rows([*ids, *sorted(further)], kinds) if further else rows
 
 
-def _nearest(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> tuple[list[Row], dict[int, float]]:
-    """The nearest records by vectors and by words, and the nearness of each."""
+def _nearness(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> dict[int, float]:
+    """The nearest records by vectors and by words, and how near each is."""
     present = {kind: count for kind in kinds if (count := shelf.count(kind))}
     if not present:
-        return [], {}
+        return {}
     nearness = shelf.lexical(list(present), query.features.terms, query.term_weights, limit)
     if query.embedded:
         shelf.check_dimensions(query.vector)
     for kind, count in present.items() if query.embedded else ():
         for number, cosine in shelf.nearest(kind, query.vector, min(limit, count)):
             nearness[number] = nearness.get(number, 0.0) + cosine
-    return shelf.rows(sorted(nearness), list(present)), nearness
+    return nearness
 
 
-def _agreement(
-    found: Sequence[tuple[Shelf, Sequence[Row]]], query: RankQuery, recipe: Recipe
-) -> tuple[Agreement, Candidates]:
+def _agreement(found: Sequence[tuple[Shelf, Rows]], query: RankQuery, recipe: Recipe) -> tuple[Agreement, Candidates]:
     """The agreement of the records of several shelves with a query."""
-    filled = [(shelf, rows) for shelf, rows in found if rows]
+    filled = [(shelf, rows) for shelf, rows in found if len(rows)]
     candidates = _as_candidates(filled, recipe)
     return agreement(query, candidates, spaces_for(recipe), [len(rows) for _, rows in filled]), candidates
 
 
-def _as_candidates(filled: Sequence[tuple[Shelf, Sequence[Row]]], recipe: Recipe) -> Candidates:
+def _as_candidates(filled: Sequence[tuple[Shelf, Rows]], recipe: Recipe) -> Candidates:
     """The records of several shelves as one set of candidates."""
     by_model = {
-        space: np.concatenate([shelf.model_vectors([row.id for row in rows], space, model) for shelf, rows in filled])
+        space: np.concatenate([shelf.model_vectors(rows.ids.tolist(), space, model) for shelf, rows in filled])
         for space, model in recipe.models.items()
     }
-    every = [row.candidate for _, rows in filled for row in rows]
-    shelves = [i for i, (_, rows) in enumerate(filled) for _ in rows]
-    return Candidates(every, by_model, shelves, lambda: [text for each in filled for text in _texts(*each)])
+    parts = [(rows.table, rows.numbers) for _, rows in filled]
+    return Candidates.of(parts, by_model, lambda: [text for each in filled for text in _texts(*each)])
 
 
-def _texts(shelf: Shelf, rows: Sequence[Row]) -> list[str]:
-    records = shelf.records([row.id for row in rows])
+def _texts(shelf: Shelf, rows: Rows) -> list[str]:
+    ids = rows.ids.tolist()
+    records = shelf.records(ids)
     # Another process may have deleted a record in the meantime.
-    return [records[row.id].text if row.id in records else "" for row in rows]
+    return [records[each].text if each in records else "" for each in ids]
 
 
-def _ranked(shelf: Shelf, rows: Sequence[Row], matches: Sequence[Match]) -> list[Ranked]:
-    records = shelf.records([row.id for row in rows])
-    return [Ranked(records[row.id], match) for row, match in zip(rows, matches, strict=True) if row.id in records]
+def _ranked(shelf: Shelf, ids: Sequence[int], matches: Sequence[Match]) -> list[Ranked]:
+    records = shelf.records(ids)
+    return [Ranked(records[each], match) for each, match in zip(ids, matches, strict=True) if each in records]
 
 
-def _around(shelf: Shelf, best: Sequence[Row], tuning: RankTuning) -> set[int]:
+def _around(shelf: Shelf, best: Rows, tuning: RankTuning) -> set[int]:
     """The session neighbours of these records, and the records that they cite."""
-    in_session = [row.candidate for row in best[: tuning.supporters] if row.candidate.session]
+    table, supporters = best.table, best.numbers[: tuning.supporters]
+    if not len(supporters):
+        return set()
+    sessions, positions = (table.gather(name, supporters).tolist() for name in ("sessions", "positions"))
     offsets = [sign * off for off, _ in tuning.neighbours for sign in (-1, 1)]
-    neighbours = {(each.session, each.position + offset) for each in in_session for offset in offsets}
-    cited = Candidates([row.candidate for row in best[: tuning.citing]]).references.flat if best else ()
-    return shelf.around(sorted(neighbours), sorted({int(name) for name in cited}))
+    neighbours = {
+        (table.session_name(session), position + offset)
+        for session, position in zip(sessions, positions, strict=True)
+        if session >= 0
+        for offset in offsets
+    }
+    cited = Candidates.of([(table, best.numbers[: tuning.citing])]).references.flat
+    return shelf.around(sorted(neighbours), np.unique(cited).tolist())

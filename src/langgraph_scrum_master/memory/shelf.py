@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from langgraph_scrum_master.errors import EmbeddingError
-from langgraph_scrum_master.memory.database import FOREVER, Database, Row, ShelfRow, Statements
+from langgraph_scrum_master.memory.candidates import NO_ROWS, CandidateCache, Rows
+from langgraph_scrum_master.memory.database import FOREVER, Database, ShelfRow, Statements
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record
 from langgraph_scrum_master.memory.statistics import Statistics
 from langgraph_scrum_master.model import digest
@@ -23,9 +24,6 @@ MOST_POSTINGS = 250
 
 ENOUGH_POSTINGS = 750
 """Postings after which query terms with a lower idf are skipped."""
-
-MOST_ROWS = 6_144
-"""Cached rows per shelf, about 2 kB each."""
 
 COUNT_BATCH = 4_096
 """Records per step when statistics are updated."""
@@ -54,7 +52,7 @@ class Shelf:
         self._identity: object = None
         self._row: ShelfRow | None = None
         self.statistics = Statistics(self._words_of)
-        self._rows: dict[int, Row] = {}
+        self._candidates = CandidateCache()
         self._postings: dict[tuple[int, tuple[Kind, ...] | None], Array] = {}
         self._models: dict[int, str] = {}
 
@@ -63,11 +61,6 @@ class Shelf:
         """The row of the shelf at the last refresh; None if the shelf does not exist."""
         return self._row
 
-    @property
-    def cached_rows(self) -> int:
-        """The number of rows in memory."""
-        return len(self._rows)
-
     def refresh(self) -> Shelf:
         """Catch up with what was committed since the last refresh."""
         with self._lock:
@@ -75,7 +68,7 @@ class Shelf:
             if identity != self._identity:
                 self._identity, self._version = identity, None
                 self._row, self.statistics = None, Statistics(self._words_of)
-                self._rows, self._postings = {}, {}
+                self._candidates, self._postings = CandidateCache(), {}
             version = self._database.version()
             if self._version is None or version != self._version:
                 with self._database.reading() as statements:
@@ -121,24 +114,13 @@ class Shelf:
         with self._database.reading() as statements:
             return statements.nearest(self._row, kind, vector, limit)
 
-    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> list[Row]:
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> Rows:
         """The records with these ids, if of these kinds."""
-        if self._row is None:
-            return []
-        # A refresh in another thread replaces the cache; this call stays with the one it started with.
-        cached = self._rows
-        with self._lock:
-            missing = [each for each in ids if each not in cached]
-        if missing:
-            with self._database.reading() as statements:
-                fresh = statements.rows(self._row.id, missing)
-        with self._lock:
-            if missing:
-                cached.update((row.id, row) for row in fresh)
-            found = [row for each in ids if (row := cached.get(each)) and row.kind in kinds]
-            for oldest in list(islice(cached, max(0, len(cached) - MOST_ROWS))):
-                del cached[oldest]
-            return found
+        return self._candidates.rows(ids, kinds, self._read_rows) if self._row is not None else NO_ROWS
+
+    def drop_candidates(self) -> None:
+        """Free the memory of cached records."""
+        self._candidates.clear()
 
     def records(self, ids: Sequence[int]) -> dict[int, Record]:
         """The records with these ids, as they were stored."""
@@ -173,37 +155,35 @@ class Shelf:
 
     def newest(
         self, kinds: Sequence[Kind], limit: int, session: str = "", since: float = 0.0, until: float = FOREVER
-    ) -> list[Row]:
+    ) -> Rows:
         """The newest records of these kinds, created between two times or in the session, newest first."""
         if self._row is None:
-            return []
+            return NO_ROWS
         with self._database.reading() as statements:
             shelf = self._row.id
             found = {each for kind in kinds for each in statements.newest(shelf, kind, limit, since, until)}
             if session:
                 found.update(statements.newest_of_session(shelf, session, limit))
-        return sorted(self.rows(sorted(found), kinds), key=newest_first)[:limit]
+        return self.rows(sorted(found), kinds).newest_first().take(slice(limit))
 
-    def matching(self, kind: Kind, wanted: Mapping[str, str], limit: int) -> list[Row]:
+    def matching(self, kind: Kind, wanted: Mapping[str, str], limit: int) -> Rows:
         """The newest records of a kind whose metadata have all of these values."""
         if self._row is None:
-            return []
+            return NO_ROWS
         with self._database.reading() as statements:
             ids = statements.with_facets(self._row.id, kind, facets_of(wanted), limit)
-        return sorted(self.rows(self._with_values(ids, wanted), (kind,)), key=newest_first)
+        return self.rows(self._with_values(ids, wanted), (kind,)).newest_first()
 
-    def select(
-        self, kind: Kind, agent: str, wanted: Mapping[str, str], since: float, until: float, limit: int
-    ) -> list[Row]:
+    def select(self, kind: Kind, agent: str, wanted: Mapping[str, str], since: float, until: float, limit: int) -> Rows:
         """The newest records of a kind with these values, created between two times, optionally by an agent."""
         if self._row is None:
-            return []
+            return NO_ROWS
         with self._database.reading() as statements:
             ids = statements.newest(self._row.id, kind, _EVERY if wanted else limit, since, until, agent)
             if wanted:
                 matching = set(statements.with_facets(self._row.id, kind, facets_of(wanted), _EVERY))
                 ids = [each for each in ids if each in matching][:limit]
-        return sorted(self.rows(self._with_values(ids, wanted), (kind,)), key=newest_first)
+        return self.rows(self._with_values(ids, wanted), (kind,)).newest_first()
 
     def model_vectors(self, ids: Sequence[int], space: str, model: Embedder) -> Array:
         """The vectors of records from a model that replaces a space, computed on first use."""
@@ -222,6 +202,11 @@ class Shelf:
             return {}
         with self._database.reading() as statements:
             return statements.notes(self._row.id, book, keys)
+
+    def _read_rows(self, ids: Sequence[int]) -> list[tuple[Any, ...]]:
+        assert self._row is not None
+        with self._database.reading() as statements:
+            return statements.rows(self._row.id, ids)
 
     def _with_values(self, ids: Sequence[int], wanted: Mapping[str, str]) -> list[int]:
         """The records whose metadata have all of these values. Facets are hashes, so two values may collide."""
@@ -278,7 +263,7 @@ class Shelf:
             count_new(statistics, statements, row)
         # Assigned last: a search in another thread continues with the former statistics.
         self.statistics = statistics
-        self._rows, self._postings = {}, {}
+        self._candidates, self._postings = CandidateCache(), {}
 
     def _words_of(self, ids: Sequence[int]) -> dict[int, str]:
         if self._row is None:
@@ -302,11 +287,6 @@ def words_of(statements: Statements, shelf: int, ids: Sequence[int]) -> dict[int
     for _, text in sorted(statements.texts(shelf, ids).items()):
         words = vocabulary(text) | words
     return words
-
-
-def newest_first(row: Row) -> tuple[float, int]:
-    """Sort key: newest first."""
-    return -row.candidate.created, -row.id
 
 
 def facets_of(data: Mapping[str, object]) -> list[int]:

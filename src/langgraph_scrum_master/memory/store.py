@@ -20,7 +20,8 @@ from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.database import Database, Row
+    from langgraph_scrum_master.memory.candidates import Rows
+    from langgraph_scrum_master.memory.database import Database
     from langgraph_scrum_master.memory.shelf import Shelf
     from langgraph_scrum_master.memory.writer import Writer
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 MOST_SHELVES = 64
 """Cached shelves per database."""
-
-MOST_CACHED_ROWS = 65_536
-"""Cached rows of all shelves of a database, about 2 kB each. The shelf in use is never evicted."""
 
 _EVERY, _FOREVER = 1_000_000_000, 1e18
 """No limit, and a time later than any record."""
@@ -86,15 +84,15 @@ class RecordStore:
             if shelf is None:
                 shelf = self._shelves[tenant, name] = Shelf(database, tenant, name)
             self._shelves.move_to_end((tenant, name))
-            rows = sum(each.cached_rows for each in self._shelves.values())
-            while len(self._shelves) > MOST_SHELVES or (rows > MOST_CACHED_ROWS and len(self._shelves) > 1):
-                _, evicted = self._shelves.popitem(last=False)
-                rows -= evicted.cached_rows
+            while len(self._shelves) > MOST_SHELVES:
+                self._shelves.popitem(last=False)[1].drop_candidates()
         return shelf.refresh()
 
     def close(self) -> None:
         """Close the database; the next use opens it again."""
         with self._lock:
+            for shelf in self._shelves.values():
+                shelf.drop_candidates()
             self._shelves.clear()
             database = self._database
         if database is not None:
@@ -235,7 +233,9 @@ class StoreBackend(Backend):
     def patterns_by_type(self, pattern_type: str) -> list[Record]:
         """The patterns of a type."""
         wanted = {"pattern_type": pattern_type}
-        return self._records(lambda shelf: shelf.select("pattern", "", wanted, 0.0, _FOREVER, _EVERY)[::-1])
+        return self._records(
+            lambda shelf: shelf.select("pattern", "", wanted, 0.0, _FOREVER, _EVERY).take(slice(None, None, -1))
+        )
 
     def keyed(self, keys: Sequence[str]) -> list[Record]:
         """The memories with these keys."""
@@ -243,7 +243,7 @@ class StoreBackend(Backend):
 
     def newest(self, kind: Kind) -> Record | None:
         """The newest record of a kind."""
-        return next(iter(self._records(lambda shelf: shelf.newest((kind,), 1) if shelf.count(kind) else [])), None)
+        return next(iter(self._records(lambda shelf: shelf.newest((kind,), 1))), None)
 
     def every(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
@@ -276,15 +276,15 @@ class StoreBackend(Backend):
             raise StoreError(f"{self.place}: {wrong_embedder(shelf.row.embedder, name)}")
         return shelf
 
-    def _compare(self, query: str, rows: Callable[[Shelf], list[Row]]) -> list[Ranked]:
+    def _compare(self, query: str, rows: Callable[[Shelf], Rows]) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare
 
         shelf = self.current()
         return compare(shelf, self.embedder, query, rows(shelf), self._recipe)
 
-    def _records(self, rows: Callable[[Shelf], list[Row]]) -> list[Record]:
+    def _records(self, rows: Callable[[Shelf], Rows]) -> list[Record]:
         shelf = self.current()
-        ids = [row.id for row in rows(shelf)]
+        ids = rows(shelf).ids.tolist()
         found = shelf.records(ids)
         return [found[each] for each in ids if each in found]
 
@@ -293,7 +293,7 @@ def _best_first(found: list[Ranked]) -> list[Ranked]:
     return sorted(found, key=lambda each: (-each.match.score, each.record.key))
 
 
-def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> list[Row]:
+def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> Rows:
     """The newest decisions that pass the filter."""
     names = ("artifact_type", "decision_type")
     wanted = {name: value for name in names if (value := getattr(filters, name)) is not None}

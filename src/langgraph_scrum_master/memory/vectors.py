@@ -17,6 +17,7 @@ import numpy as np
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
 from langgraph_scrum_master.rank.query import unit_rows
+from langgraph_scrum_master.rank.table import GrowingArray
 
 COMPARED_EXACTLY = 5_120_000
 """Vectors times dimensions up to which search is exact: 20,000 vectors of the static model."""
@@ -27,6 +28,9 @@ _PRESELECTED = 3_072
 
 PRESELECTED_SHARE = 0.008
 """The same as a share of all vectors, if that is more."""
+
+_CACHED_AT_ONCE = 256
+"""Vectors whose cosines are computed at once: a third faster than all at once."""
 
 BLOCK = 4_096
 """Vectors per block."""
@@ -95,11 +99,11 @@ class VectorIndex:
         """If given, the rows of blocks stay on disk."""
         self._on_disk = 0
         """Number of leading rows that are on disk."""
-        self._ids = _GrowingArray(np.zeros(0, "<i8"))
-        self._rows = _GrowingArray(np.zeros((0, dimensions), "i1"))
-        self._scales = _GrowingArray(np.zeros(0, "<f4"))
+        self._ids = GrowingArray(np.zeros(0, "<i8"))
+        self._rows = GrowingArray(np.zeros((0, dimensions), "i1"))
+        self._scales = GrowingArray(np.zeros(0, "<f4"))
         # One array per 64-bit word, because the Hamming distance is computed word by word.
-        self._bits = [_GrowingArray(np.zeros(0, "<u8")) for _ in range(-(-dimensions // 64))]
+        self._bits = [GrowingArray(np.zeros(0, "<u8")) for _ in range(-(-dimensions // 64))]
         self._exact: Array | None = None
         self.dimensions = dimensions
 
@@ -183,8 +187,14 @@ class VectorIndex:
         return np.flatnonzero(distance <= within)
 
     def _cosines(self, offsets: Array, wanted: Array) -> Array:
-        rows = self._rows.values[offsets - self._on_disk] if not self._on_disk else self._read(offsets)
-        return cosines(rows.astype("float32"), wanted) * self._scales.values[offsets]
+        if self._on_disk:
+            found = cosines(self._read(offsets).astype("float32"), wanted)
+        else:
+            found = np.concatenate([self._part_cosines(part, wanted) for part in _parts(offsets)])
+        return found * self._scales.values[offsets]
+
+    def _part_cosines(self, offsets: Array, wanted: Array) -> Array:
+        return cosines(self._rows.values.take(offsets, axis=0).astype("float32"), wanted)
 
     def _read(self, offsets: Array) -> Array:
         """The rows at these offsets, which are in ascending order, from disk and from memory."""
@@ -194,22 +204,9 @@ class VectorIndex:
         return np.concatenate([self._read_rows(offsets[:split]), in_memory]) if split else in_memory
 
 
-class _GrowingArray:
-    """An array with amortised append."""
-
-    def __init__(self, values: Array) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def append(self, added: Array) -> None:
-        values, end, buffer = self.values, len(self.values) + len(added), self.values.base
-        if not isinstance(buffer, np.ndarray) or buffer.shape[1:] != values.shape[1:] or len(buffer) < end:
-            buffer = np.empty((end + end // 8, *values.shape[1:]), values.dtype)
-            buffer[: len(values)] = values
-        buffer[len(values) : end] = added
-        self.values = buffer[:end]
+def _parts(offsets: Array) -> list[Array]:
+    """The offsets in parts whose vectors fit into the processor's cache."""
+    return [offsets[start : start + _CACHED_AT_ONCE] for start in range(0, max(1, len(offsets)), _CACHED_AT_ONCE)]
 
 
 def _sign_bits(vectors: Array) -> Array:

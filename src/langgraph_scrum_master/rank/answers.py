@@ -18,10 +18,11 @@ from langgraph_scrum_master.rank.corpus import Corpus, TextCorpus
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.prepared import prepared
-from langgraph_scrum_master.rank.query import Around, Candidate, Candidates, RankQuery, document_vectors, packed_vector
+from langgraph_scrum_master.rank.query import Around, Candidates, RankQuery, document_vectors, packed_vector
 from langgraph_scrum_master.rank.relevance import Agreement, agreement
 from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, Space, lexical
 from langgraph_scrum_master.rank.spaces.graph import other_records
+from langgraph_scrum_master.rank.table import Candidate
 from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 
 

@@ -135,6 +135,8 @@ _PARTS = (
     ("references", "<u4"),
 )
 _NAMES = [name for name, _ in _PARTS]
+RAGGED = tuple(name for name in _NAMES if name != "grams")
+"""The parts with any number of values per text."""
 _FIXED = 6
 _HEAD = _FIXED + len(_PARTS)
 

@@ -23,13 +23,12 @@ from langgraph_scrum_master.rank.features import (
     SIZE,
     Array,
     Features,
-    column,
     features_of,
-    heads,
-    lengths,
     number,
+    static_tokens,
     vocabulary,
 )
+from langgraph_scrum_master.rank.table import Candidate, CandidateTable
 from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, RankTuning
 from langgraph_scrum_master.text.references import besides, family, references
 from langgraph_scrum_master.text.terms import words
@@ -165,52 +164,56 @@ class QueryAnalysis(NamedTuple):
 
 @lru_cache(_CACHED_QUERIES)
 def _analyse(text: str) -> QueryAnalysis:
-    named, model = references(text), static_model()
+    named, tokens = references(text), static_tokens([text])
     return QueryAnalysis(
-        features=features_of([text])[0],
+        features=features_of([text], tokens=tokens)[0],
         vocabulary=vocabulary(text),
-        tokens=model.token_ids([text])[0] if model else np.zeros(0, dtype="<u2"),
+        tokens=tokens[0],
         families={number(family(name)): family(name) for name in named},
         besides=len(words(besides(text))) if named else 0,
         causal=1 if _ASKS_CAUSE.search(text) else 2 if _ASKS_EFFECT.search(text) else 0,
     )
 
 
-class Candidate(NamedTuple):
-    """A text to be ranked, with packed features and vectors, its time, and its position in a session."""
-
-    features: bytes
-    vector: bytes
-    context: bytes
-    """Its vector with those of its session neighbours added."""
-    session: str = ""
-    position: int = 0
-    created: float = 0.0
-    links: bytes = b""
-    """The names that relationships link it with, packed."""
-
-
 class Candidates:
     """The texts to be ranked, in columns, so that a space compares all of them at once."""
 
-    def __init__(
-        self,
-        rows: Sequence[Candidate],
+    def __init__(self, rows: Sequence[Candidate], texts: Callable[[], Sequence[str]] | None = None) -> None:
+        table = CandidateTable()
+        if rows:
+            table.append([*zip(*rows, strict=True)])
+        self._select([(table, np.arange(len(rows)))], {}, texts)
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[tuple[CandidateTable, Array]],
         by_model: Mapping[str, Array] | None = None,
-        shelves: Sequence[int] | None = None,
         texts: Callable[[], Sequence[str]] | None = None,
+    ) -> Candidates:
+        """These rows of the tables of some shelves.
+
+        Sessions of the same name in two of them are different sessions. `by_model` holds a vector for each row, by the
+        models that replace spaces.
+        """
+        candidates = object.__new__(cls)
+        candidates._select(parts, by_model or {}, texts)
+        return candidates
+
+    def _select(
+        self,
+        parts: Sequence[tuple[CandidateTable, Array]],
+        by_model: Mapping[str, Array],
+        texts: Callable[[], Sequence[str]] | None,
     ) -> None:
-        self.rows = rows
+        self._parts = [(table, rows) for table, rows in parts if len(rows)]
+        self._size = sum(len(rows) for _, rows in parts)
         self._load_texts = texts
-        self._shelves = shelves or [0] * len(rows)
-        """The shelf of each: sessions of the same name in two shelves are different sessions."""
-        self.by_model = by_model or {}
+        self.by_model = by_model
         """Their vectors, a row each, by the models that replace spaces."""
-        self._packed = [candidate.features for candidate in rows]
-        self._heads = heads(self._packed)
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._size
 
     @cached_property
     def texts(self) -> Sequence[str]:
@@ -222,12 +225,12 @@ class Candidates:
     @cached_property
     def created(self) -> Array:
         """The time of each in seconds since the epoch; 0 if it is unknown."""
-        return np.array([candidate.created for candidate in self.rows], dtype="float64")
+        return self._gather("created")
 
     @cached_property
     def positions(self) -> Array:
         """The position of each in its session."""
-        return np.array([candidate.position for candidate in self.rows], dtype="int64")
+        return self._gather("positions")
 
     @property
     def own(self) -> Array:
@@ -252,12 +255,12 @@ class Candidates:
     @cached_property
     def sessions(self) -> Array:
         """The session of each, numbered; -1 without a session."""
-        numbers: dict[tuple[int, str], int] = {}
-        sessions = [
-            numbers.setdefault((shelf, candidate.session), len(numbers)) if candidate.session else -1
-            for shelf, candidate in zip(self._shelves, self.rows, strict=True)
-        ]
-        return np.array(sessions, dtype="int64")
+        of_part = [table.gather("sessions", rows) for table, rows in self._parts]
+        if not of_part:
+            return np.zeros(0, dtype="int64")
+        numbers = np.concatenate([np.where(part < 0, -1, part + (i << 32)) for i, part in enumerate(of_part)])
+        distinct, index = np.unique(numbers, return_inverse=True)
+        return index - 1 if distinct[0] < 0 else index
 
     @property
     def sizes(self) -> Array:
@@ -267,12 +270,12 @@ class Candidates:
     @cached_property
     def vectors(self) -> Array:
         """The vectors, a row each."""
-        return _rows([candidate.vector for candidate in self.rows])
+        return _single_precision(self._gather("vectors"))
 
     @cached_property
     def contexts(self) -> Array:
         """The context vectors, a row each."""
-        return _rows([candidate.context for candidate in self.rows])
+        return _single_precision(self._gather("contexts"))
 
     @cached_property
     def terms(self) -> Ragged:
@@ -282,7 +285,7 @@ class Candidates:
     @cached_property
     def counts(self) -> Array:
         """The term frequencies, aligned with `terms.flat`."""
-        return column(self._packed, self._heads, "counts").astype("float32")
+        return self.ragged("counts").flat.astype("float32")
 
     @cached_property
     def lengths(self) -> Array:
@@ -301,19 +304,30 @@ class Candidates:
 
     def occupies(self, buckets: Array) -> Array:
         """Whether each text occupies each of these hash buckets."""
-        grams = column(self._packed, self._heads, "grams").reshape(len(self), -1)
-        return (grams[:, buckets // 8] & (128 >> (buckets % 8)).astype("u1")) > 0
+        grams = _joined([table.gather_bytes("grams", rows, buckets // 8) for table, rows in self._parts])
+        return (grams & (128 >> (buckets % 8)).astype("u1")) > 0
 
     @cached_property
     def references(self) -> Ragged:
         """The names that each cites or is linked with."""
-        named = self.ragged("references")
-        links = b"".join([candidate.links for candidate in self.rows])
-        return named.with_others(links, [len(candidate.links) for candidate in self.rows]) if links else named
+        named, links = self.ragged("references"), self.ragged("links")
+        return named.with_others(links) if len(links.flat) else named
 
     def ragged(self, name: str) -> Ragged:
         """A feature with any number of values per text."""
-        return Ragged(column(self._packed, self._heads, name), lengths(self._heads, name))
+        flats, sizes = zip(*(table.gather_ragged(name, rows) for table, rows in self._parts), strict=True)
+        return Ragged(_joined(flats), _joined(sizes))
+
+    @cached_property
+    def _heads(self) -> Array:
+        return self._gather("heads")
+
+    def _gather(self, name: str) -> Array:
+        return _joined([table.gather(name, rows) for table, rows in self._parts])
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 class Ragged:
@@ -328,13 +342,12 @@ class Ragged:
         """The list that each value belongs to."""
         return np.repeat(np.arange(len(self._lengths)), self._lengths)
 
-    def with_others(self, packed: bytes, sizes: Sequence[int]) -> Ragged:
-        """The lists with more values, given as packed bytes and the number of bytes per list."""
-        others = Ragged(np.frombuffer(packed, dtype=self.flat.dtype), np.array(sizes) // self.flat.itemsize)
+    def with_others(self, others: Ragged) -> Ragged:
+        """The lists with more values each."""
         both = [np.stack([each.owner, each.flat.astype("int64")]) for each in (self, others)]
         # Without duplicates, grouped by list.
         owner, flat = np.unique(np.concatenate(both, axis=1), axis=1)
-        return Ragged(flat.astype(self.flat.dtype), np.bincount(owner, minlength=len(sizes)))
+        return Ragged(flat.astype(self.flat.dtype), np.bincount(owner, minlength=len(self._lengths)))
 
     def sum_weights(self, wanted: Array, weights: Array, per_item: Array | None = None) -> Array:
         """For each list, the summed weights of the wanted values in it."""
@@ -429,18 +442,18 @@ def packed_vector(vector: Array) -> bytes:
     return vector.astype("<f2").tobytes()
 
 
-def _rows(vectors: Sequence[bytes]) -> Array:
-    """The packed vectors as single precision, a row each.
+def _single_precision(half: Array) -> Array:
+    """The bits of half-precision numbers as single precision.
 
-    Shifts the bits of half-precision numbers into place and corrects the exponent, which is several times faster than
-    `astype`. Exact for all finite numbers.
+    Shifts the bits into place and corrects the exponent, which is several times faster than `astype`. Exact for all
+    finite numbers.
     """
-    bits = np.frombuffer(b"".join(vectors), dtype="<i2").astype("<i4")
+    bits = half.astype("<i4")
     bits <<= 13
     bits &= _SIGN_AND_HALF
-    rows = bits.view("<f4").reshape(len(vectors), -1)
-    rows *= _EXPONENT_BIAS
-    return rows
+    numbers = bits.view("<f4")
+    numbers *= _EXPONENT_BIAS
+    return numbers
 
 
 _SIGN_AND_HALF = np.int32(-0x7000_2000)

@@ -14,7 +14,6 @@ from langgraph_scrum_master.rank.embedders import static_model
 from langgraph_scrum_master.rank.features import Array, features_of, vocabulary
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import (
-    Candidate,
     Candidates,
     RankQuery,
     document_vectors,
@@ -24,6 +23,7 @@ from langgraph_scrum_master.rank.query import (
 )
 from langgraph_scrum_master.rank.spaces import SPACES, TIMELESS, WORDS, Space
 from langgraph_scrum_master.rank.spaces.graph import other_records
+from langgraph_scrum_master.rank.table import Candidate
 from langgraph_scrum_master.rank.tuning import DEFAULT_TUNING, SCORE_AT_BAR, RankTuning
 
 _AT_BAR = log(SCORE_AT_BAR / 0.3)

@@ -86,4 +86,5 @@ def stem(word: str) -> str:
 def _stemmer() -> Any:
     import Stemmer
 
-    return Stemmer.Stemmer("english")
+    # Without a cache of its own: `stem` has one, and stemming is faster than looking in both.
+    return Stemmer.Stemmer("english", 0)
