@@ -22,7 +22,7 @@ FOREIGN = {
 }
 
 
-def install(project: Path, *options: str, name: str = "install", **environment: str) -> Answer:
+def install(project: Path, *options: str, name: str = "install", **environment: Any) -> Answer:
     return run("hook", name, *options, cwd=project, **environment)
 
 
