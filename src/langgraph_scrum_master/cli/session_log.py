@@ -10,7 +10,6 @@ from langgraph_scrum_master.cli.memory import SESSIONS
 from langgraph_scrum_master.cli.transcript import SessionTurn, is_said
 from langgraph_scrum_master.memory.records import Memory, Record, created_of, session_of
 from langgraph_scrum_master.model import digest, utc_now
-from langgraph_scrum_master.text.redact import REDACTED, redactor
 from langgraph_scrum_master.text.trim import trim
 
 if TYPE_CHECKING:
@@ -26,13 +25,17 @@ _LATEST_PROMPTS, _MAX_PROMPT, _MAX_ANSWER = 3, 120, 400
 """A summary has the first prompt and this many of the latest, and the start of the last answer, in characters."""
 
 
+_REDACTED = "[redacted]"
+"""A turn of which nothing is left."""
+
+
 class SessionLog:
     """The sessions of a namespace. Secrets are redacted before a text is stored, and whatever else is configured."""
 
     def __init__(self, memory: ChromaMemory, sessions: int, redact: Sequence[str] = ()) -> None:
         self.shelf = memory.beside(SESSIONS)
         self._sessions = sessions
-        self._redact = redactor(["secrets", *redact])  # type: ignore[list-item]
+        self._redacted = redact
 
     async def note(self, session: str, prompt: str) -> None:
         """Keep a prompt."""
@@ -52,13 +55,17 @@ class SessionLog:
     async def _keep(self, session: str, turns: Sequence[SessionTurn]) -> None:
         if not session or not self._sessions:
             return
-        said = [each for each in map(self._storable, turns) if is_said(each.text) and each.text != REDACTED]
+        said = [each for each in map(self._storable, turns) if is_said(each.text) and each.text != _REDACTED]
         memories = {memory.key: memory for memory in (_memory(session, each) for each in said[-TURNS_PER_SESSION:])}
         known = await self.shelf.get_many(list(memories))
         await self.shelf.store_many([memory for key, memory in memories.items() if key not in known])
 
     def _storable(self, turn: SessionTurn) -> SessionTurn:
-        text = self._redact(turn.text) if self._redact else turn.text
+        # Imported once an answer has been given: its patterns take long to compile.
+        from langgraph_scrum_master.text.redact import redactor
+
+        redact = redactor(["secrets", *self._redacted])  # type: ignore[list-item]
+        text = redact(turn.text) if redact else turn.text
         return replace(turn, text=trim(" ".join(text.split()), lambda start: len(start) <= MAX_TURN))
 
     async def _prune(self, records: Sequence[Record]) -> None:

@@ -9,12 +9,15 @@ from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.prompts.divergence import own_turns
-from langgraph_scrum_master.prompts.similar import results_about
+from langgraph_scrum_master.prompts.similar import SHARED_TERMS, shared_terms
 from langgraph_scrum_master.protocols import MemoryStore, SessionMemory, State
 from langgraph_scrum_master.text.terms import terms
 
 TURN = "turn"
 """The source of a turn of an earlier session: hints are made of it, and it is not shown itself."""
+
+_MANY = 3
+"""Shared terms that suffice for a long prompt; a short one must share half of its terms. By hand."""
 
 _GOES_ON = re.compile(
     r"\b(?:continue|resume|carry on|pick up|left off|last (?:time|session)|yesterday|weitermachen|mach(?:e|en)? weiter"
@@ -29,10 +32,9 @@ class SessionSource:
 
     name = "session"
 
-    def __init__(self, memory: SessionMemory, precise: bool = False, bar: float = 0.0) -> None:
+    def __init__(self, memory: SessionMemory, precise: bool = False) -> None:
         self._memory = memory
         self._precise = precise
-        self._bar = bar
         self.origin = origin_of(memory)
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
@@ -42,7 +44,7 @@ class SessionSource:
             return []
         if not self._precise:
             return [_context(query, summary, self.name)]
-        turns = await _earlier_turns(self._memory, query, self._bar)
+        turns = await _earlier_turns(self._memory, query)
         session = summary.metadata.get("session")
         wanted = any(each.metadata.get("session") == session for each in turns) or await self._goes_on(query)
         contexts = [_context(query, each, TURN) for each in turns if each.key != summary.key]
@@ -53,15 +55,20 @@ class SessionSource:
         return bool(_GOES_ON.search(query.text)) and not await own_turns(self._memory, query, 1)
 
 
-async def _earlier_turns(memory: MemoryStore, query: Query, bar: float) -> list[MemoryResult]:
-    """Turns and summaries of other sessions about the query. A prompt that is merely repeated, such as "run the tests",
-    is about no work."""
-    asked = set(terms(query.text))
-    return [
-        each
-        for each in await results_about(memory, query)
-        if each.score >= bar and each.metadata.get("session") != query.session and set(terms(each.content)) - asked
-    ]
+async def _earlier_turns(memory: MemoryStore, query: Query) -> list[MemoryResult]:
+    """Turns and summaries of other sessions with several terms of the query, best first.
+
+    Scores do not count: the words of a topic that the user often works on are frequent, and say little by their idf.
+    """
+    asked = frozenset(terms(query.text))
+    found = await memory.search_similar(query.text, k=query.k)
+    return [each for each in found if each.metadata.get("session") != query.session and _related(each.content, asked)]
+
+
+def _related(turn: str, asked: frozenset[str]) -> bool:
+    """Whether a turn is about the same. A prompt that is merely repeated, such as "run the tests", is about no work."""
+    shared = shared_terms(turn, asked)
+    return shared >= SHARED_TERMS and (shared >= _MANY or 2 * shared >= len(asked)) and bool(set(terms(turn)) - asked)
 
 
 def _context(query: Query, result: MemoryResult, source: str) -> RetrievedContext:

@@ -226,7 +226,7 @@ class InjectionPipeline:
             return []
         last: list[Source] = []
         if self._summary is None:
-            last.append(SessionSource(self._sessions, self._precise, self._bar))
+            last.append(SessionSource(self._sessions, self._precise))
         if not self._alerts or continues(query, contexts, MIN_RELEVANCE_SCORE):
             return last
         return [*last, DivergenceSource(self._sessions)]
