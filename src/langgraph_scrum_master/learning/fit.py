@@ -43,10 +43,9 @@ def distinct_items(items: Items) -> dict[str, list[ContextItem]]:
 
 def _experience_id(item: ContextItem) -> object:
     """The id of the experience that an item is, or that it was derived from alone; None for other items."""
-    members = item.metadata.get("members") or ()
-    if item.source == "value":
-        return members[0] if len(members) == item.metadata.get("cluster_size") == 1 else item.metadata.get("id")
-    return item.metadata.get("id") if item.source == "experience" else None
+    if item.source == "value" and item.metadata.get("cluster_size") == 1:
+        return next(iter(item.metadata.get("members", ())), item.metadata.get("id"))
+    return item.metadata.get("id") if item.source in ("experience", "value") else None
 
 
 def shares(wanted: Mapping[str, int], weights: Mapping[str, int], tokens: int) -> dict[str, int]:
