@@ -23,8 +23,11 @@ class Passage(NamedTuple):
     text: str
     whole: bool
     """Whether it is the whole text."""
-    at_start: bool = True
-    """Whether nothing is left out before it."""
+
+    @property
+    def at_start(self) -> bool:
+        """Whether nothing is left out before it."""
+        return not self.text.startswith(LEFT_OUT) and f"\n{LEFT_OUT} " not in self.text
 
 
 def says_something(text: str) -> bool:
@@ -48,7 +51,7 @@ def passage_of(text: str, wanted: Mapping[str, float], fits: Callable[[str], boo
     weights = {term: wanted[term] * log1p(len(pieces) / count) for term, count in counts.items()}
     start, end = _best_range(pieces, matches, weights, lambda part: fits(_with_marks(heading, part, True, True)))
     part = "".join(pieces[start:end]).strip("\n")
-    return Passage(_with_marks(heading, part, start > 0, end < len(pieces)), False, start == 0)
+    return Passage(_with_marks(heading, part, start > 0, end < len(pieces)), False)
 
 
 def _split_heading(text: str) -> tuple[str, str]:

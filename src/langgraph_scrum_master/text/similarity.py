@@ -45,7 +45,8 @@ SHARED = 2
 """The number of these that a near-duplicate shares: one may be mistyped, and one in a further clause."""
 
 MOVED = 2
-"""The minimum number of content words of a clause that may be elsewhere in a duplicate. A single word has a role."""
+"""The minimum number of content words of a clause that may be elsewhere in a duplicate. The place of a single word is
+its role."""
 
 _IGNORED = STOP_WORDS - CRITICAL
 _SHARED_WORDS = 1 - 1 / FEWEST_WORDS
@@ -213,12 +214,19 @@ def _same(one: Sequence[str], other: Sequence[str], spelled: Mapping[str, str]) 
 
 
 def _reordered(one: list[str], other: list[str]) -> bool:
-    """Whether two lists are equal but for a clause that has moved."""
-    while one and one[0] == other[0]:
-        one, other = one[1:], other[1:]
-    while one and one[-1] == other[-1]:
-        one, other = one[:-1], other[:-1]
-    return not one or any(one[i:] + one[:i] == other for i in range(MOVED, len(one) - MOVED + 1))
+    """Whether two lists of the same words are equal but for the order of clauses."""
+    start = 0
+    while one != other and start < len(one):
+        run = max(_common(one[start:], other[i:]) for i, word in enumerate(other) if word == one[start])
+        if run < MOVED:
+            return False
+        start += run
+    return True
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """The number of words with which both begin."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _mistyped(one: str, other: str) -> bool:
