@@ -86,7 +86,7 @@ class Backend(ABC):
     def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
 
-    def nearest(self, vector: Sequence[float], k: int) -> list[Ranked]:
+    def nearest_to(self, vector: Sequence[float], k: int) -> list[Ranked]:
         """The memories nearest to the vector, by cosine. Without an index, all of them are embedded again."""
         records = self.every("memory")
         vectors = self.embedded([record.text for record in records])

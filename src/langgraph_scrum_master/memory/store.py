@@ -262,7 +262,7 @@ class StoreBackend(Backend):
         """A unit vector for each text."""
         return embedded(texts, self.embedder)
 
-    def nearest(self, vector: Sequence[float], k: int) -> list[Ranked]:
+    def nearest_to(self, vector: Sequence[float], k: int) -> list[Ranked]:
         """The memories nearest to the vector, by cosine, from the index."""
         import numpy as np
 
