@@ -5,6 +5,8 @@ Dialogues of 12 to 44 turns, in which each is said once. Nothing is tuned on the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dialogues import GivenFacts, dialogues
 from langgraph_scrum_master import PromptAssembler
 from langgraph_scrum_master._internal.threads import wait_for
@@ -34,7 +36,7 @@ def in_prompt(dialogue: GivenFacts, max_tokens: int) -> str:
     return PromptAssembler().assemble(dialogue.question, turns, max_tokens).text
 
 
-def remaining(group: str, max_tokens: int, rendered: object) -> tuple[int, int]:
+def remaining(group: str, max_tokens: int, rendered: Callable[[GivenFacts, int], str]) -> tuple[int, int]:
     """How many facts remain, and of how many."""
     given = dialogues(group)
     kept = sum(fact in rendered(dialogue, max_tokens) for dialogue in given for fact in dialogue.facts)

@@ -85,8 +85,13 @@ def _filled(text: str, random: Random) -> tuple[str, tuple[str, ...]]:
 
 def _forms(kind: str, random: Random) -> Iterator[str]:
     """Ways to write a fact of this kind."""
-    digits = lambda count: "".join(random.choices("0123456789", k=count))  # noqa: E731
-    letters = lambda count: "".join(random.choices("ABCDEFGHKLMNPRSTUVWXYZ", k=count))  # noqa: E731
+
+    def digits(count: int) -> str:
+        return "".join(random.choices("0123456789", k=count))
+
+    def letters(count: int) -> str:
+        return "".join(random.choices("ABCDEFGHKLMNPRSTUVWXYZ", k=count))
+
     word, year = random.choice(_WORDS), random.randint(2023, 2027)
     month, day = random.randint(1, 12), random.randint(1, 28)
     match kind:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from textwrap import dedent
 
 from langgraph_scrum_master._internal.settings import Setting, settings_of
 from langgraph_scrum_master.cli.settings import CONFIGS
+from langgraph_scrum_master.cli.settings_template import docstrings
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
 
@@ -28,19 +26,6 @@ def row(setting: Setting, meanings: Mapping[str, str]) -> str:
     """The row of a setting. Raises KeyError if its field has no docstring."""
     meaning = meanings[setting.name].replace("|", r"\|")
     return f"| `{setting.name}` | {_shown(setting.default)} | `{setting.variable}` | {meaning} |"
-
-
-def docstrings(config: type) -> dict[str, str]:
-    """The docstrings of a dataclass's fields, also the inherited ones, each on one line."""
-    found: dict[str, str] = {}
-    for each in reversed(config.__mro__[:-1]):
-        body = ast.parse(dedent(inspect.getsource(each))).body[0]
-        assert isinstance(body, ast.ClassDef)
-        for field, after in zip(body.body, body.body[1:], strict=False):
-            match field, after:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    found[name] = " ".join(text.split())
-    return found
 
 
 def with_table(page: str, table: str) -> str:

@@ -310,6 +310,10 @@ class VectorMemory(MemoryStore, Protocol):
         """A unit vector for each text."""
         ...
 
+    async def nearest(self, vector: Sequence[float], k: int = 5) -> Sequence[MemoryResult]:
+        """The memories whose vectors are nearest to this one, with their cosines as scores, from 0 to 1."""
+        ...
+
 
 class WordMemory(MemoryStore, Protocol):
     """A store with the capability "words": it can search by words if embedding fails."""

@@ -217,3 +217,38 @@ def test_a_project_that_says_nothing_gives_nothing(project: Project) -> None:
     (project.root / "docs" / "features").write_text("a file")
 
     assert project.about() == ""
+
+
+@pytest.mark.parametrize(("commits", "told"), [(3, ["c2"]), (4, ["c1", "c2", "c3"])])
+def test_three_commits_are_compared_if_there_is_one_before_them_else_the_last_one(
+    commits: int, told: list[str], repository: Project
+) -> None:
+    for i in range(commits):
+        repository.commit(f"c{i}")
+
+    assert repository.changed() == told
+
+
+def test_a_shallow_clone_tells_of_the_last_commit(repository: Project, tmp_path: Path) -> None:
+    for i in range(5):
+        repository.commit(f"c{i}")
+    clone = Project(tmp_path / "clone")
+    repository.git("clone", "-q", "--depth", "2", repository.root.as_uri(), str(clone.root))
+    bare = Project(tmp_path / "bare")
+    repository.git("clone", "-q", "--depth", "1", repository.root.as_uri(), str(bare.root))
+
+    assert clone.changed() == ["c4"]
+    assert bare.changed() == []
+
+
+def test_a_merge_counts_as_one_commit_with_all_its_files(repository: Project) -> None:
+    for i in range(3):
+        repository.commit(f"c{i}")
+    repository.git("checkout", "-q", "-b", "side")
+    repository.commit("side1")
+    repository.commit("side2")
+    repository.git("checkout", "-q", "main")
+    repository.commit("main1")
+    repository.git("merge", "-q", "--no-edit", "side")
+
+    assert set(repository.changed()) == {"c2", "main1", "side1", "side2"}

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from langgraph_scrum_master import ConfigError, InjectionConfig
 from langgraph_scrum_master._internal.settings import anything, setting, settings_of
-from langgraph_scrum_master.briefing.settings import global_store
+from langgraph_scrum_master.briefing.settings import global_store, lenient_settings
 from langgraph_scrum_master.cli.app import Commands, app
 from langgraph_scrum_master.cli.settings import DECLARED, SettingValue, defaults, settings, warn_about_unknown_variables
 
@@ -212,3 +212,57 @@ def test_a_fast_command_reports_unknown_variables_too(project: Path, monkeypatch
 
     assert done.returncode == 0
     assert done.stderr.count("did you mean SCRUM_MASTER_GLOBAL_STORE?") == 1
+
+
+def test_a_settings_file_to_start_from_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = shown()
+
+    assert scrum_master("config", "write").output == "Wrote scrum-master.toml.\n"
+
+    assert shown() == before
+    assert settings(tmp_path / "scrum-master.toml", {}) == {}
+
+
+def test_every_setting_of_the_file_has_its_default_when_its_comment_is_removed(tmp_path: Path) -> None:
+    text = scrum_master("config", "write", "--print").output
+    assigned = [line[2:] for line in text.splitlines() if line.startswith("# ") and line[2:].split(" ")[0] in DECLARED]
+    file = tmp_path / "scrum-master.toml"
+    file.write_text("\n".join(line for line in assigned if not line.endswith('""')), encoding="utf-8")
+
+    assert [line.split(" ")[0] for line in assigned] == list(DECLARED)
+    given = {name: each.value for name, each in settings(file, {}).items() if not DECLARED[name].path}
+    known = {name: each.default for name, each in DECLARED.items() if name in given}
+    assert given == {name: list(each) if isinstance(each, tuple) else each for name, each in known.items()}
+
+
+@pytest.mark.parametrize("options", [(), ("--briefing",)])
+def test_an_existing_settings_file_is_not_overwritten_unless_asked_for(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    call = ("config", "write", *options, "--folder", str(tmp_path))
+    assert scrum_master(*call).exit_code == 0
+    (file,) = (path for path in tmp_path.rglob("*") if path.is_file())
+    file.write_text("mine", encoding="utf-8")
+
+    refused = scrum_master(*call)
+
+    assert file.read_text(encoding="utf-8") == "mine"
+    assert "pass --force to overwrite it" in str(refused.exception)
+    assert scrum_master(*call, "--force").exit_code == 0
+    assert "memory_relevance_weight" in file.read_text(encoding="utf-8")
+
+
+def test_the_settings_of_briefings_are_read_from_the_file_to_start_from(tmp_path: Path) -> None:
+    scrum_master("config", "write", "--briefing", "--folder", str(tmp_path))
+    file = tmp_path / ".claude" / "scrum-master.local.md"
+    warnings: list[str] = []
+
+    defaults = lenient_settings(tmp_path, {}, {}, warnings.append)
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("# memory_relevance_weight: 0.6", "memory_relevance_weight: 0")
+    )
+
+    assert defaults["memory_relevance_weight"] == 0.6
+    assert lenient_settings(tmp_path, {}, {}, warnings.append) == {**defaults, "memory_relevance_weight": 0.0}
+    assert warnings == []

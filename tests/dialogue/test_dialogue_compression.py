@@ -23,7 +23,7 @@ from langgraph_scrum_master.dialogue.compress import (
     truncate_system,
 )
 from langgraph_scrum_master.dialogue.history import LEVELS, compress_history, keep_last_turns, shorten_history
-from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, SystemPrompt
+from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, FormattedHistory, SystemPrompt
 from langgraph_scrum_master.dialogue.system import system_prompt
 from langgraph_scrum_master.errors import CannotCompressError
 from langgraph_scrum_master.text.tokens import estimate_tokens
@@ -362,3 +362,12 @@ async def test_content_is_compressed_no_further_than_to_its_target() -> None:
 
     assert [fact for fact in GIVEN if fact not in shorter.history.text] == []
     assert 200 < shorter.total_tokens(estimate_tokens) <= 250
+
+
+def test_a_history_an_entity_and_a_chunk_know_their_tokens() -> None:
+    history, entity, chunk = a_history(a_dialogue(3)), an_entity(), a_chunk()
+
+    assert history.token_count == estimate_tokens(history.text) > 0
+    assert entity.token_count == estimate_tokens(entity.formatted) > 0
+    assert chunk.token_count == estimate_tokens(chunk.formatted) > 0
+    assert FormattedHistory().token_count == 0

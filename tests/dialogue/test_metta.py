@@ -178,6 +178,41 @@ def test_a_search_goes_step_by_step(metta: Any) -> None:
     assert added == {"Approval": 0.21, "Delay": 0.06}
 
 
+class Letters:
+    """An embedder that counts two letters."""
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [float(text.count("a")), float(text.count("z")), 0.1]
+
+
+def test_a_vector_comes_from_the_embedder_of_the_knowledge_base_and_decides_the_search() -> None:
+    base = KnowledgeBase(ChromaMemory(embedder=Letters()))
+    for title, text in {"A": "aaaa is said here.", "Z": "zzzz is said here."}.items():
+        asyncio.run(base.index_document(Document(title=title, text=text)))
+    runner = hyperon.MeTTa()
+    register_predicates(runner, knowledge=base)
+
+    vector = json.loads(value(runner, '(to-json (embed-query "az"))'))
+
+    assert [round(number, 2) for number in vector] == [0.71, 0.71, 0.07]
+    for letters, title in (("(1.0 0.0 0.0)", "A"), ("(0 3 0)", "Z")):
+        best, other = answer(runner, f"(search-vector-index {letters} 2)")
+        assert best["title"] == title
+        assert best["score"] > 0.9 > 0.5 > other["score"]
+
+
+def test_the_types_of_the_predicates_are_declared(metta: Any) -> None:
+    declared = {
+        name: str(metta.run(f"!(match &self (: {name} $type) $type)")[0][0]).replace("(-> ", "", 1)
+        for name in PREDICATES
+    }
+
+    assert {name: kind for name, kind in declared.items() if not kind.startswith(" ".join(PREDICATES[name]))} == {}
+
+
 def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
     ((atom,),) = metta.run(
         f"!(let ($best) (select-top-chunks (retrieve-rag-chunks {QUERY} () 500) 1) (format-chunk $best $best))"
@@ -190,7 +225,8 @@ def test_a_chunk_is_formatted_below_its_source(metta: Any) -> None:
     ("expression", "expected"),
     [
         ('(get-entity "nobody")', "there is no entity 'nobody'"),
-        ("(search-vector-index (1.0 2.0) 3)", "needs the result of embed-query"),
+        ("(search-vector-index (1.0 2.0) 3)", "the memory has vectors of 256 dimensions"),
+        ('(search-vector-index "refunds" 3)', "needs a vector such as embed-query returns, got 'refunds'"),
         ('(format-chunk "text" 3)', "needs a chunk and its document"),
         ("(select-top-chunks)", "missing 2 required positional arguments"),
         ('(select-top-chunks ("text") 1)', "expected a KnowledgeChunk, got 'text'"),
@@ -212,6 +248,9 @@ def test_all_predicates_are_registered_with_their_arguments(parts: tuple[EntityR
     class Names(dict[str, Any]):
         def register_atom(self, name: str, atom: Any) -> None:
             self[name] = atom
+
+        def run(self, program: str) -> None:
+            pass
 
     known: Any = Names()
     register_predicates(known, entities=parts[0], knowledge=parts[1])

@@ -145,6 +145,13 @@ async def test_nothing_learned_is_an_empty_context_and_no_error() -> None:
     assert await ContextAssembler(Searcher(ChromaMemory())).assemble_context("anything", ALL) == FormattedContext()
 
 
+@pytest.mark.parametrize("strategy", [None, "ask-user"])
+async def test_a_premortem_of_nothing_is_an_empty_context_and_no_error(strategy: str | None) -> None:
+    assembler = ContextAssembler(Searcher(ChromaMemory()))
+
+    assert await assembler.get_premortem_context("debugging", strategy) == FormattedContext()
+
+
 async def test_items_come_with_what_is_known_of_them_the_most_relevant_first() -> None:
     context = await assembled()
 
@@ -386,6 +393,20 @@ async def test_functions_of_one_file_are_items_of_their_own() -> None:
     assert context.sources_used == {"code": 3}
 
 
+async def test_a_memory_with_a_typo_or_without_articles_is_told_once() -> None:
+    said = [
+        "The nightly backup copies all the databases to the second data center.",
+        "The nightly backup copies all the databses to the second data center.",
+        "Nightly backup copies all databases to second data center.",
+        "The nightly backup never copies all the databases to the second data center.",
+    ]
+    searcher = await a_searcher(memories=[Memory(content=text, key=str(i)) for i, text in enumerate(said)])
+
+    context = await ContextAssembler(searcher).assemble_context("What does the nightly backup copy?", ["memories"])
+
+    assert context.sources_used == {"memory": 2}
+
+
 async def test_texts_that_differ_in_a_number_are_two() -> None:
     limits = [
         Memory(content=f"The upload limit of the service is {n} megabytes for all.", key=str(n)) for n in (100, 500)
@@ -414,6 +435,15 @@ async def test_a_value_stays_beside_the_experience_whose_words_it_has() -> None:
     context = await ContextAssembler(searcher).assemble_context("stale prices in the cache", ["experiences", "values"])
 
     assert {"experience", "value"} == set(context.sources_used)
+
+
+async def test_a_value_of_a_single_experience_is_shown_once_by_the_more_relevant_of_the_two() -> None:
+    value = Value(axis="full", text="Ask what invalidates the cache.", cluster_id="1", members=(CACHE.id,))
+    searcher = await a_searcher(values=[value])
+
+    context = await ContextAssembler(searcher).assemble_context("stale prices in the cache", ["experiences", "values"])
+
+    assert sum(CACHE.id in (item.metadata["id"], *item.metadata.get("members", ())) for item in context.items) == 1
 
 
 # Budget

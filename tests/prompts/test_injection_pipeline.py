@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -388,6 +389,39 @@ def test_a_long_memory_is_cut_to_80_tokens_at_a_sentence() -> None:
     assert 60 <= estimate_tokens(short.content) <= 80
     assert short.content.endswith("reviewers....")
     assert short.truncated
+
+
+@pytest.mark.parametrize("tokens", [1150, 150])
+async def test_a_long_memory_shows_the_passage_that_answers(tokens: int) -> None:
+    before = "The deployment waits for the approval of two reviewers, who are asked in the morning. " * 80
+    answer = "The signing key of the release is rotated every ninety days by the security team. "
+    pipeline = await a_pipeline([a_memory(before + answer + before)])
+    pipeline.set_token_budget(TokenBudget(high_relevance=tokens // 2, single_space=tokens // 2))
+
+    result = await pipeline.ainject_context("How often is the signing key of the release rotated?", "s1")
+
+    assert "rotated every ninety days" in result.text
+    assert result.contexts_retrieved[0].truncated
+    assert result.total_tokens <= tokens
+
+
+async def test_the_plain_form_of_a_result_has_all_fields_of_hooks() -> None:
+    plain = (
+        await (await a_pipeline([a_memory("The login asks for a password.")])).ainject_context("login", "s")
+    ).to_dict()
+
+    assert plain.keys() >= {
+        "formatted_context",
+        "total_tokens",
+        "divergence_alerts",
+        "high_relevance_count",
+        "single_space_count",
+        "session_summary_included",
+        "temporal_badges",
+        "memories_included",
+        "latency_ms",
+    }
+    assert json.loads(json.dumps(plain)) == plain
 
 
 @pytest.mark.parametrize("text", ["Use tabs.", "Short, and whole: nothing is cut from a memory of few tokens."])

@@ -110,8 +110,9 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
     "hook user-prompt-submit": {"hook user-prompt-submit < event.json": "as a coding agent calls it"},
     "hook post-tool-failure": {"hook post-tool-failure --deadline 4 < event.json": "on a slow machine"},
     "mcp": {"mcp --memory .scrum-master/memory": ""},
-    "config": {"config show": "", "config show --json": "as JSON"},
+    "config": {"config show": "", "config write": "a scrum-master.toml to start from"},
     "config show": {"config show": "", "config show --json": "as JSON"},
+    "config write": {"config write": "", "config write --briefing --print": "show the settings of briefings"},
     "version": {"version": "", "version --json": "including Python and LangGraph"},
 }
 """By command: example calls, each with a comment where it is not self-explanatory."""

@@ -22,7 +22,7 @@ from langgraph_scrum_master.errors import ConfigError
 if TYPE_CHECKING:
     from langgraph_scrum_master.scrum_master import ScrumMaster
 
-_FILE = "scrum-master.toml"
+FILE = "scrum-master.toml"
 """Searched for in the working directory and its parents."""
 
 CONFIGS = (InjectionConfig, PartsConfig, BriefingConfig, HookConfig)
@@ -36,6 +36,9 @@ BRIEFING_SETTINGS = frozenset(each.name for each in settings_of(BriefingConfig))
 
 HOOK_SETTINGS = frozenset(each.name for each in settings_of(HookConfig))
 """The names of the settings of hooks."""
+
+STORE_SETTING = "global_store"
+"""The setting of briefings that a project's own file cannot have."""
 
 OTHERS = frozenset(DECLARED) - {each.name for each in settings_of(InjectionConfig)}
 """The names of the settings that are not fields of `InjectionConfig`."""
@@ -118,7 +121,7 @@ def variables(folder: Path, environ: Mapping[str, str] = os.environ) -> dict[str
 
 def _nearest(folder: Path) -> Path | None:
     # `os.path.isfile` is False for unreadable directories, where `Path.is_file` raises.
-    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / _FILE)), None)
+    return next((path for each in (folder, *folder.parents) if os.path.isfile(path := each / FILE)), None)
 
 
 def toml(file: Path) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master._internal.shapes import one_of, text_of
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import SourceFailure, clamp, freeze
+from langgraph_scrum_master.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.config import TokenBudget
@@ -75,6 +76,11 @@ class EntityContext(Plain):
         object.__setattr__(self, "attributes", tuple((name, value) for name, value in self.attributes))
         clamp(self, "relevance", 0.0, 1.0)
 
+    @property
+    def token_count(self) -> int:
+        """Tokens of the rendered text, estimated. A prompt's `tokens` are counted by its own tokenizer."""
+        return estimate_tokens(self.formatted) if self.formatted else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnowledgeChunk(Plain):
@@ -92,6 +98,11 @@ class KnowledgeChunk(Plain):
 
     def __post_init__(self) -> None:
         clamp(self, "relevance", 0.0, 1.0)
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the rendered text, estimated. A prompt's `tokens` are counted by its own tokenizer."""
+        return estimate_tokens(self.formatted) if self.formatted else 0
 
 
 class RetrievedChunks(list[KnowledgeChunk]):
@@ -200,6 +211,11 @@ class FormattedHistory(Plain):
         heading = ["Recent conversation:"] if self.recent_turns and not self.brief else []
         lines = [*heading, *(turn.formatted for turn in self.recent_turns)]
         return "\n".join([*([self.summary_line, ""] if self.summary else []), *lines])
+
+    @property
+    def token_count(self) -> int:
+        """Tokens of the rendered text, estimated. A prompt's `tokens` are counted by its own tokenizer."""
+        return estimate_tokens(self.text) if self.text else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

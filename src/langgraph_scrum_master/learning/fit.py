@@ -28,12 +28,24 @@ Items = Mapping[str, Sequence[ContextItem]]
 def distinct_items(items: Items) -> dict[str, list[ContextItem]]:
     """The items without duplicates of more relevant ones.
 
-    Values are compared with each other only: a value may quote one of its experiences.
+    The texts of values are compared with each other only: a value may quote one of its experiences. But a value that
+    was derived from a single experience is a duplicate of it.
     """
     seen = {True: SaidTexts(), False: SaidTexts()}
-    ranked = sorted((item for each in items.values() for item in each), key=lambda item: -item.relevance)
-    distinct = {id(item) for item in ranked if seen[item.source == "value"].add(item.said)}
+    ids: set[object] = set()
+    distinct: set[int] = set()
+    for item in sorted((item for each in items.values() for item in each), key=lambda item: -item.relevance):
+        if (known := _experience_id(item)) not in ids and seen[item.source == "value"].add(item.said):
+            distinct.add(id(item))
+            ids.update({known} - {None})
     return {name: [item for item in each if id(item) in distinct] for name, each in items.items()}
+
+
+def _experience_id(item: ContextItem) -> object:
+    """The id of the experience that an item is, or that it was derived from alone; None for other items."""
+    if item.source == "value" and item.metadata.get("cluster_size") == 1:
+        return next(iter(item.metadata.get("members", ())), item.metadata.get("id"))
+    return item.metadata.get("id") if item.source in ("experience", "value") else None
 
 
 def shares(wanted: Mapping[str, int], weights: Mapping[str, int], tokens: int) -> dict[str, int]:

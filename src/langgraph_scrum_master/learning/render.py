@@ -209,6 +209,7 @@ def _rendered_value(value: Value) -> RenderedRecord:
             "cluster_id": value.cluster_id,
             "cluster_size": value.cluster_size,
             "similarity_to_centroid": value.similarity_to_centroid,
+            "members": list(value.members),
         },
     )
 

@@ -165,6 +165,10 @@ class MemoryAdapter:
         """A unit vector for each text."""
         return await self._with("vectors").embedded(texts)
 
+    async def nearest(self, vector: Sequence[float], k: int = 5) -> Sequence[MemoryResult]:
+        """The memories whose vectors are nearest to this one."""
+        return await self._with("vectors").nearest(vector, k)
+
     async def recent(self, query: str, session_id: str, since: str, k: int = 10) -> Sequence[MemoryResult]:
         """The newest memories of the session, or created since then."""
         return await self._with("sessions").recent(query, session_id, since, k)

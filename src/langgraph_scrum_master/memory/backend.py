@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from operator import mul
 from typing import Any
 
 from langgraph_scrum_master.memory.records import DecisionFilter, Kind, Ranked, Record
 from langgraph_scrum_master.protocols import CAPABILITIES, Capability
+from langgraph_scrum_master.rank.match import Match
 
 _EVERY = 10_000
 """Records that are ranked before a filter is applied."""
@@ -88,6 +90,14 @@ class Backend(ABC):
     @abstractmethod
     def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
+
+    def nearest_to(self, vector: Sequence[float], k: int) -> list[Ranked]:
+        """The memories nearest to the vector, by cosine. Without an index, all of them are embedded again."""
+        records = self.every("memory")
+        vectors = self.embedded([record.text for record in records])
+        cosines = [sum(map(mul, vector, each)) for each in vectors]
+        best = sorted(zip(records, cosines, strict=True), key=lambda pair: -pair[1])[:k]
+        return [Ranked(record, Match(min(1.0, max(0.0, cosine)))) for record, cosine in best]
 
     @abstractmethod
     def open(self) -> None:

@@ -245,6 +245,10 @@ class RecordMemory:
         """A unit vector for each text, from the memory's embedder."""
         return await self._call(self._backend.embedded, texts)
 
+    async def nearest(self, vector: Sequence[float], k: int = 5) -> list[MemoryResult]:
+        """The memories whose vectors are nearest to this one, with their cosines as scores, from 0 to 1."""
+        return [result_of(*ranked) for ranked in await self._call(self._backend.nearest_to, list(vector), max(0, k))]
+
     async def notes(self, book: str, keys: Sequence[str] | None = None) -> dict[str, Any]:
         """The notes in a book of this memory, optionally those with these keys. Searches do not find notes."""
         return await self._call(self._backend.notes, book, keys)

@@ -17,6 +17,7 @@ from langgraph_scrum_master.memory.records import SEARCHED, DecisionFilter, Kind
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.protocols import CAPABILITIES, Embedder
 from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
+from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
@@ -260,6 +261,17 @@ class StoreBackend(Backend):
     def embedded(self, texts: Sequence[str]) -> list[list[float]]:
         """A unit vector for each text."""
         return embedded(texts, self.embedder)
+
+    def nearest_to(self, vector: Sequence[float], k: int) -> list[Ranked]:
+        """The memories nearest to the vector, by cosine, from the index."""
+        import numpy as np
+
+        shelf, sought = self.current(), np.asarray(vector, np.float32)
+        shelf.check_dimensions(sought)
+        cosines = dict(shelf.nearest("memory", sought / max(1e-9, float(np.linalg.norm(sought))), k))
+        records = shelf.records(list(cosines))
+        found = [(records[row], cosine) for row, cosine in cosines.items() if row in records]
+        return [Ranked(record, Match(min(1.0, max(0.0, cosine)))) for record, cosine in found]
 
     def shelves(self) -> list[str]:
         """The names of the tenant's shelves, without the memory itself."""

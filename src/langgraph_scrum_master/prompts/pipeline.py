@@ -55,6 +55,7 @@ from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve
 from langgraph_scrum_master.text.similarity import ExactTexts
+from langgraph_scrum_master.text.terms import terms
 from langgraph_scrum_master.text.tokens import estimate_tokens
 
 NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
@@ -62,8 +63,8 @@ NOTHING_FOUND = "No relevant memories found. This appears to be a new topic."
 _CANDIDATES = 100
 """The number of memories to rank."""
 
-_MAX_CHARACTERS = 4_000
-"""The maximum number of characters of a memory before it is cut to its budget."""
+_MAX_CHARACTERS = 40_000
+"""The maximum number of characters of a memory that are searched for the passage to show."""
 
 MAX_HINTED = 6
 """The number of contexts, best first, that hints are made for."""
@@ -301,7 +302,7 @@ class InjectionPipeline:
             return cache[key]
 
         headings = {name: count("\n".join([heading, *closing(name), "\n"])) for name, heading in HEADINGS.items()}
-        return Costs(count(f"{TITLE}\n\n"), headings, cost, count)
+        return Costs(count(f"{TITLE}\n\n"), headings, cost, count, dict.fromkeys(terms(query.text), 1.0))
 
     def _render(
         self, query: Query, kept: dict[str, list[RetrievedContext]], count: TokenCounter
@@ -329,7 +330,7 @@ def _without_reserved(
 
 
 def _head(context: RetrievedContext) -> RetrievedContext:
-    """The start of a context, which is more than can be shown."""
+    """The start of a context, if that is very long."""
     too_long = len(context.content) > _MAX_CHARACTERS
     return replace(context, content=context.content[:_MAX_CHARACTERS]) if too_long else context
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
@@ -11,6 +12,7 @@ from langgraph_scrum_master.model import Dropped, RetrievedContext
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.retrieval.dedupe import Split, dropped
 from langgraph_scrum_master.retrieval.fit import SHORTEST
+from langgraph_scrum_master.text.passages import passage_of
 from langgraph_scrum_master.text.similarity import SaidTexts
 from langgraph_scrum_master.text.trim import trim
 
@@ -40,6 +42,8 @@ class Costs(NamedTuple):
     context: Callable[[RetrievedContext], int]
     """The cost of a context's line."""
     text: TokenCounter
+    wanted: Mapping[str, float] = MappingProxyType({})
+    """Weighted words of the query: a cut memory keeps the passage that has most of them."""
 
 
 def allocate(
@@ -71,14 +75,23 @@ def allocate(
 
 
 def shortened_context(context: RetrievedContext, costs: Costs) -> RetrievedContext:
-    """The context; if it is long, cut at a sentence or a word."""
+    """The context; if it is long, cut to the passage that answers the query."""
     count = costs.text
     if costs.context(context) <= _LONG or count(context.content) <= _LONG:
         return context
-    # The cut is near the start: counting all of a long text would be wasted.
-    start = context.content[: 2 * _CHARACTERS_PER_TOKEN * _SHORT]
-    short = trim(start if count(start) > _SHORT else context.content, lambda text: count(text) <= _SHORT, CUT_MARK)
+    short = _cut(context.content, costs.wanted, lambda text: count(text) <= _SHORT, _SHORT)
     return replace(context, content=short, truncated=True) if short else context
+
+
+def _cut(text: str, wanted: Mapping[str, float], fits: Callable[[str], bool], tokens: int) -> str:
+    """The passage with most of the wanted words, or the start of the text if that has as many."""
+    most = _CHARACTERS_PER_TOKEN * tokens
+    passage = passage_of(text, wanted, lambda part: len(part) <= most and fits(part))
+    if not passage.at_start:
+        return passage.text if fits(passage.text) else trim(passage.text[: 2 * most], fits, CUT_MARK)
+    # The cut is near the start: counting all of a long text would be wasted.
+    start = text[: 2 * most]
+    return trim(text if fits(start) else start, fits, CUT_MARK)
 
 
 def _needed(contexts: Sequence[RetrievedContext], most: int, costs: Costs) -> int:
@@ -121,7 +134,6 @@ def _fitted(context: RetrievedContext, room: int, costs: Costs) -> RetrievedCont
 
     if context.source in ("alert", "hint") or len(context.content) < SHORTEST or not fits(context.content[:SHORTEST]):
         return None
-    # The cut is near the start: counting all of a long text would be wasted.
-    start = context.content[:most]
-    short = trim(context.content if fits(start) else start, fits, CUT_MARK)
+    wanted = {} if context.source in VERBATIM_SOURCES else costs.wanted
+    short = _cut(context.content, wanted, fits, room)
     return replace(context, content=short, truncated=True) if len(short) >= SHORTEST else None

@@ -376,6 +376,17 @@ class MemoryConformance:
         assert len(one) == len(other)
         assert all(abs(sum(number * number for number in vector) - 1) < 0.01 for vector in (one, other))
 
+    def test_the_memories_nearest_to_a_vector_come_first(self) -> None:
+        memory = self._filled("a")
+        if not supports(memory, "vectors"):
+            _skip(memory, "vectors")
+
+        (vector,) = self.run(memory.embedded([QUEUE]))
+        first, second = self.run(memory.nearest(vector, k=2))
+
+        assert (first.key, round(first.score, 2)) == ("queue", 1.0)
+        assert first.score > second.score >= 0
+
     def test_a_joint_search_gives_what_each_shelf_would(self) -> None:
         memory = self._filled("a")
         if not supports(memory, "joint_search"):

@@ -24,6 +24,11 @@ class Passage(NamedTuple):
     whole: bool
     """Whether it is the whole text."""
 
+    @property
+    def at_start(self) -> bool:
+        """Whether nothing is left out before it."""
+        return not self.text.startswith(LEFT_OUT) and f"\n{LEFT_OUT} " not in self.text
+
 
 def says_something(text: str) -> bool:
     """Whether the text has more than headings and front matter."""

@@ -93,6 +93,14 @@ class KnowledgeBase:
         """The chunks most similar to the query, best first, without boosts."""
         return [SearchResult.read(result) for result in await self._shelf.search_similar(query, k=limit)]
 
+    async def embed(self, query: str) -> list[float]:
+        """The query's vector, from the embedder of the memory."""
+        return (await self._shelf.embedded([query]))[0]
+
+    async def search_vector(self, vector: Sequence[float], limit: int) -> list[SearchResult]:
+        """The chunks whose vectors are nearest to this one, scored by cosine, without boosts."""
+        return [SearchResult.read(result) for result in await self._shelf.nearest(vector, limit)]
+
     def boost(self, results: Sequence[SearchResult], entities: Sequence[ResolvedEntity]) -> list[SearchResult]:
         """Add the boosts for recency and for mentions of the entities; best first."""
         return apply_boosts(results, entities, self._clock(), self._config)

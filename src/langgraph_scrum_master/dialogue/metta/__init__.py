@@ -3,12 +3,13 @@
 Strings, numbers and booleans are MeTTa values. Lists and tuples are expressions, and None is the empty expression.
 Symbols are passed as their names. Anything else is a grounded Python object, created with `py-atom` and read with
 `py-dot`. A dialogue is `((user "Hello!") (assistant "Hello."))` or a grounded session. A failure returns an `Error`
-expression with the reason.
+expression with the reason. The types of the predicates are declared in the space.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from langgraph_scrum_master.config import HistoryConfig
@@ -18,6 +19,7 @@ from langgraph_scrum_master.dialogue.knowledge import KnowledgeBase
 from langgraph_scrum_master.dialogue.metta.dialogue import DialoguePredicates
 from langgraph_scrum_master.dialogue.metta.entities import entity_predicates
 from langgraph_scrum_master.dialogue.metta.knowledge import knowledge_predicates
+from langgraph_scrum_master.dialogue.metta.types import declare
 from langgraph_scrum_master.dialogue.metta.values import bind, to_json
 from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer
 from langgraph_scrum_master.protocols import Clock, Summarizer, TokenCounter
@@ -59,10 +61,12 @@ def register_predicates(
         clock=clock,
         count=count,
     )
-    bind(metta, dialogue.by_name() | {"to-json": to_json})
+    predicates: dict[str, Callable[..., object]] = dialogue.by_name() | {"to-json": to_json}
     if entities is not None:
         metta.register_atom("&entities", ValueAtom(entities))
-        bind(metta, entity_predicates(entities, count))
+        predicates |= entity_predicates(entities, count)
     if knowledge is not None:
         metta.register_atom("&knowledge", ValueAtom(knowledge))
-        bind(metta, knowledge_predicates(knowledge, count))
+        predicates |= knowledge_predicates(knowledge, count)
+    bind(metta, predicates)
+    declare(metta, predicates)

@@ -14,27 +14,19 @@ from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.protocols import TokenCounter
 
 
-class EmbeddedQuery(list[float]):
-    """A query's embedding with its text, which the search also needs."""
-
-    def __init__(self, text: str, vector: Sequence[float]) -> None:
-        super().__init__(vector)
-        self.text = text
-
-    def __repr__(self) -> str:
-        return f"EmbeddedQuery({self.text!r}, {len(self)} numbers)"
-
-
 def knowledge_predicates(base: KnowledgeBase, count: TokenCounter) -> Predicates:
     """The predicates for the knowledge base."""
 
     def retrieve(query: str, entities: Sequence[ResolvedEntity], tokens: int) -> tuple[KnowledgeChunk, ...]:
         return select_chunks(wait_for(base.retrieve(query, entities)), tokens, count)
 
-    def search(query: object, limit: int) -> list[SearchResult]:
-        if not isinstance(query, EmbeddedQuery):
-            raise ConfigError(f"search-vector-index needs the result of embed-query, got {query!r:.80}")
-        return wait_for(base.search(query.text, limit))
+    def embed(query: str) -> list[float]:
+        return wait_for(base.embed(query))
+
+    def search(vector: object, limit: int) -> list[SearchResult]:
+        if not isinstance(vector, list) or not all(isinstance(number, int | float) for number in vector):
+            raise ConfigError(f"search-vector-index needs a vector such as embed-query returns, got {vector!r:.80}")
+        return wait_for(base.search_vector(vector, limit))
 
     def rerank(query: str, results: Sequence[SearchResult]) -> list[SearchResult]:
         return wait_for(base.rerank(query, results))
@@ -44,19 +36,13 @@ def knowledge_predicates(base: KnowledgeBase, count: TokenCounter) -> Predicates
 
     return {
         "retrieve-rag-chunks": retrieve,
-        "embed-query": _embed_query,
+        "embed-query": embed,
         "search-vector-index": search,
         "apply-rag-boosts": base.boost,
         "rerank-chunks": rerank,
         "format-chunk": _format_chunk,
         "select-top-chunks": top,
     }
-
-
-def _embed_query(query: str) -> EmbeddedQuery:
-    from langgraph_scrum_master.rank.embedders import embedder_for
-
-    return EmbeddedQuery(query, [float(number) for number in embedder_for("static").embed_query(query)])
 
 
 def _format_chunk(chunk: object, source: object) -> str:
