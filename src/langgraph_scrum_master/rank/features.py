@@ -9,12 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master.rank.embedders import EMBEDDED_CHARACTERS, static_model
 from langgraph_scrum_master.text.references import (
     canonical,
@@ -207,7 +207,7 @@ def _grams(stems: Sequence[str] | Counter[str]) -> Array:
     return np.packbits(occupied)
 
 
-@lru_cache(maxsize=50_000)
+@text_cache(500_000)
 def _buckets(word: str) -> tuple[int, ...]:
     framed = f"<{word}>"
     return tuple(number(framed[i : i + NGRAM]) % BUCKETS for i in range(max(1, len(framed) - NGRAM + 1)))

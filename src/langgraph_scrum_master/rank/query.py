@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master.errors import EmbeddingError
+from langgraph_scrum_master.model import digest
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.corpus import Corpus, TokenWeights
 from langgraph_scrum_master.rank.embedders import StaticEmbedder, is_sentence_model, static_model
@@ -34,7 +36,10 @@ from langgraph_scrum_master.text.references import besides, family, references
 from langgraph_scrum_master.text.terms import words
 
 _CACHED_QUERIES = 64
-"""Queries whose analysis and vectors are cached: the same query goes to several memories."""
+"""Queries whose vectors are cached: the same query goes to several memories."""
+
+_CACHED_CHARACTERS = 1_000_000
+"""Characters of the queries whose analysis is cached."""
 
 _ASKS_CAUSE = re.compile(r"\b(?:why|what (?:caused|made)|reasons?|root cause|because of what)\b", re.I)
 _ASKS_EFFECT = re.compile(r"\b(?:what (?:happens|happened)|effects?|impact|consequences?|lead to|result in)\b", re.I)
@@ -162,7 +167,7 @@ class QueryAnalysis(NamedTuple):
         return self.families if self.besides <= few_words else {}
 
 
-@lru_cache(_CACHED_QUERIES)
+@text_cache(_CACHED_CHARACTERS)
 def _analyse(text: str) -> QueryAnalysis:
     named, tokens = references(text), static_tokens([text])
     return QueryAnalysis(
@@ -379,7 +384,7 @@ def _query_vector(text: str, corpus: Corpus, embedder: Embedder | None) -> Array
 def _cached_query_vector(text: str, embedder: Embedder) -> Array:
     """The vector of a query, cached: a model may be slow or charge per call."""
     # Keyed by id, because many models are not hashable. The cached model keeps its id from being reused.
-    key = (id(embedder), text)
+    key = (id(embedder), digest(text))
     if (cached := _vectors.get(key)) is None:
         cached = _vectors[key] = embedder, _check_vectors(lambda: [embedder.embed_query(text)], 1)[0]
         for oldest in list(_vectors)[:-_CACHED_QUERIES]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from math import log
 from typing import NamedTuple
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master.text.facts import stated_facts
 from langgraph_scrum_master.text.prose import sentences
 from langgraph_scrum_master.text.similarity import SaidTexts
@@ -126,7 +126,7 @@ def _focus_similarity(sentence_terms: Sequence[frozenset[str]], focus: frozenset
     return [sum(idf[term] for term in each & focus) / total if total else 0.0 for each in sentence_terms]
 
 
-@lru_cache(maxsize=16_384)
+@text_cache(1_000_000)
 def _traits(sentence: str) -> _Traits:
     content = frozenset(terms(sentence))
     names = min(3, len(set(_NAME.findall(sentence))))

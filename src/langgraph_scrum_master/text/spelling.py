@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 from unicodedata import normalize
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master.text.trim import UNSPACED
 
 _WORDS = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])[\w\u0300-\u036f])+|[^\w\s]")
@@ -39,7 +39,7 @@ def spelled(text: str) -> str:
     return f" {' '.join(word.folded for word in words_in(text))} "
 
 
-@lru_cache(maxsize=65_536)
+@text_cache(500_000)
 def fold(word: str) -> str:
     """The word without case, accents, hyphens and character width."""
     plain = word.lower() if word.isascii() else normalize("NFKD", normalize("NFKD", word).casefold())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master._internal.patterns import lazy_pattern
 from langgraph_scrum_master._internal.shapes import well_formed
 
@@ -76,7 +77,7 @@ def numbers(text: str) -> frozenset[str]:
     return frozenset(_NUMBER.findall(text))
 
 
-@lru_cache(maxsize=50_000)
+@text_cache(500_000)
 def stem(word: str) -> str:
     """The English stem of a lower-case word."""
     return str(_stemmer().stemWord(word))
@@ -86,5 +87,8 @@ def stem(word: str) -> str:
 def _stemmer() -> Any:
     import Stemmer
 
+<<<<<<< HEAD
     # Without a cache of its own: `stem` has one, and stemming is faster than looking in both.
+=======
+>>>>>>> load
     return Stemmer.Stemmer("english", 0)

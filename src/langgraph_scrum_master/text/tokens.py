@@ -7,9 +7,9 @@ punctuation, whitespace. Each piece costs about the average of such pieces in o2
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import ceil
 
+from langgraph_scrum_master._internal.caches import text_cache
 from langgraph_scrum_master._internal.patterns import lazy_pattern
 
 _PIECES = lazy_pattern(
@@ -44,7 +44,7 @@ def estimate_tokens(text: str) -> int:
     return ceil(TOKEN_MARGIN * sum(map(_tokens, _PIECES.findall(text))))
 
 
-@lru_cache(maxsize=65_536)
+@text_cache(500_000)
 def _tokens(piece: str) -> float:
     if piece.isdecimal() or piece.isspace():
         return 1.0

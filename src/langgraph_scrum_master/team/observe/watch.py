@@ -18,6 +18,14 @@ from langgraph_scrum_master.team.observe.asking import shipped_model
 from langgraph_scrum_master.team.observe.cycles import Repetitions
 from langgraph_scrum_master.team.observe.flags import Flags
 from langgraph_scrum_master.team.observe.handoffs import Handoffs, hands_back, subagent_of
+from langgraph_scrum_master.team.observe.long_texts import (
+    LONGEST,
+    LongMessage,
+    content_hash,
+    message_size,
+    shortened,
+    size_of,
+)
 from langgraph_scrum_master.team.observe.pace import Paces
 from langgraph_scrum_master.team.observe.questions import OpenQuestions
 from langgraph_scrum_master.team.observe.rounds import Rounds
@@ -39,11 +47,13 @@ class Watch:
         "gates",
         "handoffs",
         "length",
+        "long",
         "paces",
         "questions",
         "repeats",
         "request",
         "rounds",
+        "size",
         "talk",
         "turns",
     )
@@ -59,6 +69,10 @@ class Watch:
         self.length = 0
         """Number of messages that were read or skipped."""
         self.turns: deque[Turn] = deque(maxlen=WINDOW)
+        self.size = 0
+        """Characters of these turns."""
+        self.long: dict[int, LongMessage] = {}
+        """Long messages by their index."""
         self.request = ""
         """The latest human message."""
         self.questions = OpenQuestions(asking, doubtful, tuning)
@@ -98,7 +112,7 @@ class Watch:
         The newest message of an unnamed agent is attributed to `at_turn`, and without a time it gets `saved_at`.
         """
         self.length = max(self.length, len(messages) - WINDOW)
-        new = [read_turn(messages[i], i) for i in range(self.length, len(messages))]
+        new = [self._read(messages[i], i) for i in range(self.length, len(messages))]
         turns = [
             turn if turn.kind != "tool" and not turn.tool_calls else self._attribute_report(turn)
             for turn in new
@@ -115,6 +129,15 @@ class Watch:
         for i, turn in enumerate(turns):
             self._add(turn, size - i)
 
+    def _read(self, message: object, index: int) -> Turn | None:
+        """The turn of a message, without the middle of long texts."""
+        turn = read_turn(message, index)
+        if turn is None or size_of(turn) <= LONGEST:
+            return turn
+        self.long = {i: each for i, each in self.long.items() if i > index - WINDOW}
+        self.long[index] = LongMessage(message)
+        return shortened(turn)
+
     def _attribute_report(self, turn: Turn) -> Turn:
         """The turn, attributed to the subagent if it is a subagent's report."""
         for call in turn.tool_calls:
@@ -128,6 +151,9 @@ class Watch:
         if len(self.turns) == WINDOW and (self.questions.by_asker or self.flags.by_agent or self.gates.by_gate):
             for tracker in (self.questions, self.flags, self.gates):
                 tracker.forget(self.turns[0])
+        if len(self.turns) == WINDOW:
+            self.size -= size_of(self.turns[0])
+        self.size += size_of(turn)
         self.turns.append(turn)
         if turn.kind == "human":
             self.request = turn.text
@@ -161,6 +187,9 @@ class Watcher:
     CONVERSATIONS = 32
     """Maximum number of cached conversations."""
 
+    CHARACTERS = 4_000_000
+    """Maximum number of characters of all cached conversations but the latest."""
+
     def __init__(
         self,
         asking: AskingModel | None = None,
@@ -172,6 +201,7 @@ class Watcher:
         self._asking = asking if tuning == DEFAULT_DETECTION else (asking or shipped_model()).tuned(tuning)
         self._doubtful = doubtful
         self._cache: OrderedDict[object, _CachedWatch] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def take(self, messages: object, at_turn: str, figures: object = None, saved_at: float | None = None) -> Watch:
@@ -181,18 +211,27 @@ class Watcher:
         watch.extend(history, at_turn, saved_at)
         return watch
 
+    def unread(self, messages: object) -> int:
+        """The number of characters that `take` would read, about."""
+        history = items_of(messages)
+        ends = range(len(history), max(0, len(history) - self.NEW - 1), -1)
+        known = next((end for end in ends if _key(history[end - 1]) in self._cache), len(history) - WINDOW)
+        return sum([message_size(message) for message in history[max(0, known) :]])
+
     def release(self, messages: object, watch: Watch) -> None:
         """Return the watch to the cache."""
         history = items_of(messages)
         if not history:
             return
-        cached = _CachedWatch(watch, history[-WINDOW:], read(history[-1], "content"))
+        cached = _CachedWatch(watch, _latest(history, watch), content_hash(read(history[-1], "content")))
         key = _key(history[-1])
         with self._lock:
+            if (before := self._cache.pop(key, None)) is not None:
+                self._size -= before.watch.size
             self._cache[key] = cached
-            self._cache.move_to_end(key)
-            if len(self._cache) > self.CONVERSATIONS:
-                self._cache.popitem(last=False)
+            self._size += watch.size
+            while len(self._cache) > self.CONVERSATIONS or (self._size > self.CHARACTERS and len(self._cache) > 1):
+                self._size -= self._cache.popitem(last=False)[1].watch.size
 
     def _cached(self, history: Sequence[object]) -> Watch | None:
         ends = range(len(history), max(0, len(history) - self.NEW - 1), -1)
@@ -210,6 +249,7 @@ class Watcher:
                     with self._lock:
                         if self._cache.get(key) is cached:
                             del self._cache[key]
+                            self._size -= cached.watch.size
                             return cached.watch
         return None
 
@@ -219,14 +259,27 @@ class _CachedWatch(NamedTuple):
     messages: Sequence[object]
     """The last messages."""
     content: object
-    """Content of the last message, to notice a change in place."""
+    """Content of the last message or its hash, to notice a change in place."""
 
     def continues(self, history: Sequence[object], end: int) -> bool:
         """Whether the history up to `end` is this one."""
         start = end - len(self.messages)
-        if self.watch.length != end or start < 0 or not _equal(read(history[end - 1], "content"), self.content):
+        if (
+            self.watch.length != end
+            or start < 0
+            or not _equal(content_hash(read(history[end - 1], "content")), self.content)
+        ):
             return False
         return _equal(self.messages, history[start:end])
+
+
+def _latest(history: Sequence[object], watch: Watch) -> Sequence[object]:
+    """The last messages, without the contents of long ones."""
+    latest = history[-WINDOW:]
+    if not watch.long:
+        return latest
+    start = len(history) - len(latest)
+    return type(latest)(watch.long.get(i, message) for i, message in enumerate(latest, start))  # type: ignore[call-arg]
 
 
 def _complete(turns: list[Turn], at_turn: str, saved_at: float | None) -> None:

@@ -145,9 +145,17 @@ def _options(question: Sequence[str]) -> set[str]:
     }
 
 
-@lru_cache(maxsize=2_048)
+_LONGEST = 4_000
+"""Characters of a question and of a reply that are read."""
+
+
 def settles(question: str, reply: str, by: Speaker) -> float:
     """The probability that the reply settles the question."""
+    return _settles(question[:_LONGEST], reply[:_LONGEST], by)
+
+
+@lru_cache(maxsize=512)
+def _settles(question: str, reply: str, by: Speaker) -> float:
     return 1 / (1 + math.exp(-max(-50.0, min(50.0, score(_weights(), reply_features(question, reply, by))))))
 
 
