@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue import (
     ContextContent,
     DialogueTurn,
     EntityContext,
     FormattedHistory,
+    HistoryConfig,
     KnowledgeChunk,
     ResolvedEntity,
 )

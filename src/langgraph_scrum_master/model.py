@@ -198,19 +198,6 @@ class SourceFailure(Plain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DivergenceAlert(Plain):
-    """A query differs from the recent work."""
-
-    space: str
-    """The space in which it differs, such as E1."""
-    space_name: str
-    memory_id: str
-    """The most similar recent memory, which is still below the threshold."""
-    recent_memory_summary: str
-    similarity: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InjectionResult(Plain):
     """What one step retrieved, dropped and injected, and which sources failed."""
 

@@ -16,7 +16,6 @@ from langgraph.graph import START, MessagesState, StateGraph
 
 from dialogue_builders import Books, People, a_chunk, a_dialogue, a_turn, an_entity
 from langgraph_scrum_master import ConfigError, PromptAssembler
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue import (
     AgentPersonality,
     AssembledPrompt,
@@ -24,6 +23,7 @@ from langgraph_scrum_master.dialogue import (
     DialogueTurn,
     EntityContext,
     FixedBudget,
+    HistoryConfig,
     KnowledgeChunk,
     PrioritizedBudget,
     ResolvedEntity,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from langgraph_scrum_master import ConfigError
-from langgraph_scrum_master.config import DIALOGUE_BUDGET, TokenBudget
+from langgraph_scrum_master.config import TokenBudget
 from langgraph_scrum_master.dialogue import DynamicBudget, FixedBudget, PrioritizedBudget
 from langgraph_scrum_master.dialogue.budgets import (
     BUDGET_SECTIONS,
@@ -16,6 +16,7 @@ from langgraph_scrum_master.dialogue.budgets import (
     redistribute_unused,
     strategy_name,
 )
+from langgraph_scrum_master.dialogue.settings import DIALOGUE_BUDGET
 
 TABLE = {"system": 500, "history": 1000, "entities": 500, "rag": 1500, "query": 596}
 

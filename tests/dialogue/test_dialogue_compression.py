@@ -11,8 +11,14 @@ from hypothesis import example, given, settings, strategies as st
 
 from dialogue_builders import a_chunk, a_content, a_dialogue, a_history, a_turn, an_entity, by_extract
 from langgraph_scrum_master import ConfigError
-from langgraph_scrum_master.config import EntityContextConfig, HistoryConfig
-from langgraph_scrum_master.dialogue import AgentPersonality, ContextContent, FormattingPreferences, UserPreferences
+from langgraph_scrum_master.dialogue import (
+    AgentPersonality,
+    ContextContent,
+    EntityContextConfig,
+    FormattingPreferences,
+    HistoryConfig,
+    UserPreferences,
+)
 from langgraph_scrum_master.dialogue.compress import (
     compress,
     compress_at_level,

@@ -11,8 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, Tool
 
 from dialogue_builders import a_dialogue, a_history, a_turn, by_extract
 from langgraph_scrum_master import ConfigError
-from langgraph_scrum_master.config import HistoryConfig
-from langgraph_scrum_master.dialogue import DialogueSession, FormattedHistory
+from langgraph_scrum_master.dialogue import DialogueSession, FormattedHistory, HistoryConfig
 from langgraph_scrum_master.dialogue.history import shorten_history, transcript
 from langgraph_scrum_master.dialogue.session import read_dialogue, read_session
 from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer, ModelSummarizer, summarize_or_extract

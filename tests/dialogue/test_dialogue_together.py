@@ -13,7 +13,6 @@ from langgraph.store.memory import InMemoryStore
 from builders import NOON
 from dialogue_builders import Books, a_chunk
 from langgraph_scrum_master import ChromaMemory, PromptAssembler
-from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue import (
     DialogueSession,
     DialogueTurn,
@@ -21,6 +20,7 @@ from langgraph_scrum_master.dialogue import (
     Entity,
     EntityRegistry,
     KnowledgeBase,
+    RAGConfig,
     Relation,
     TurnRecords,
 )

@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 from langchain_core.messages import BaseMessage
 
 from langgraph_scrum_master import ConfigError
-from langgraph_scrum_master.config import EntityContextConfig
-from langgraph_scrum_master.dialogue import Entity, EntityRegistry, Relation, ResolvedEntity
+from langgraph_scrum_master.dialogue import Entity, EntityContextConfig, EntityRegistry, Relation, ResolvedEntity
 from langgraph_scrum_master.dialogue.entities import entity_context, select_attributes
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.protocols import EntityLookup

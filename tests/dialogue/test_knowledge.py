@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from builders import NOON
 from langgraph_scrum_master import ChromaMemory, ConfigError, ScrumMasterError, StoreMemory
 from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.config import RAGConfig
-from langgraph_scrum_master.dialogue import Document, KnowledgeBase, KnowledgeChunk, ResolvedEntity
+from langgraph_scrum_master.dialogue import Document, KnowledgeBase, KnowledgeChunk, RAGConfig, ResolvedEntity
 from langgraph_scrum_master.dialogue.knowledge import SearchResult
 from langgraph_scrum_master.dialogue.knowledge.boosts import apply_boosts
 from langgraph_scrum_master.errors import NotFoundError

@@ -12,13 +12,14 @@ from builders import NOON
 from dialogue_builders import a_dialogue
 from langgraph_scrum_master import ChromaMemory, PromptAssembler
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.config import HistoryConfig, TokenBudget
+from langgraph_scrum_master.config import TokenBudget
 from langgraph_scrum_master.dialogue import (
     AgentPersonality,
     DialogueSession,
     Document,
     Entity,
     EntityRegistry,
+    HistoryConfig,
     KnowledgeBase,
     Relation,
     UserPreferences,

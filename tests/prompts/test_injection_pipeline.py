@@ -24,11 +24,17 @@ from langgraph_scrum_master import (
     StoreError,
     StoreMemory,
 )
-from langgraph_scrum_master.config import PROMPT_BUDGET, RecencyWeights, TokenBudget
+from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
 from langgraph_scrum_master.errors import InjectionError
 from langgraph_scrum_master.memory import MemoryResult
-from langgraph_scrum_master.model import DivergenceAlert, Query
-from langgraph_scrum_master.prompts import PromptResult, RecencyFactor, get_recency_factor
+from langgraph_scrum_master.model import Query
+from langgraph_scrum_master.prompts import (
+    DivergenceAlert,
+    PromptResult,
+    RecencyFactor,
+    RecencyWeights,
+    get_recency_factor,
+)
 from langgraph_scrum_master.prompts.divergence import divergence
 from langgraph_scrum_master.prompts.hints import hints
 from langgraph_scrum_master.prompts.markdown import HEADINGS, closing, markdown

@@ -31,6 +31,11 @@ from langgraph_scrum_master.dialogue.model import (
     RetrievedChunks as RetrievedChunks,
     UserPreferences as UserPreferences,
 )
+from langgraph_scrum_master.dialogue.settings import (
+    EntityContextConfig as EntityContextConfig,
+    HistoryConfig as HistoryConfig,
+    RAGConfig as RAGConfig,
+)
 from langgraph_scrum_master.dialogue.summarize import (
     ExtractiveSummarizer as ExtractiveSummarizer,
     ModelSummarizer as ModelSummarizer,

@@ -12,7 +12,7 @@ from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.shapes import content_text, items_of, read, text_of
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
-from langgraph_scrum_master.config import HistoryConfig, TokenBudget
+from langgraph_scrum_master.config import TokenBudget
 from langgraph_scrum_master.dialogue.assembly import Assembly, PromptRequest
 from langgraph_scrum_master.dialogue.budgets import (
     STRATEGIES,
@@ -39,6 +39,7 @@ from langgraph_scrum_master.dialogue.model import (
 from langgraph_scrum_master.dialogue.prompt import prompt_text
 from langgraph_scrum_master.dialogue.records import turn_record
 from langgraph_scrum_master.dialogue.session import DEFAULT_SESSION, read_session, split_at_user_turn, thread_of
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.dialogue.summarize import SUMMARY_DEADLINE, ExtractiveSummarizer, summarize_or_extract
 from langgraph_scrum_master.dialogue.system import system_prompt
 from langgraph_scrum_master.errors import ConfigError, QueryTooLongError

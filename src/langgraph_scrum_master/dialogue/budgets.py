@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, fields
 from typing import TypeAlias
 
 from langgraph_scrum_master._internal.shapes import read, text_of
-from langgraph_scrum_master.config import DIALOGUE_BUDGET, TokenBudget
+from langgraph_scrum_master.config import TokenBudget
+from langgraph_scrum_master.dialogue.settings import DIALOGUE_BUDGET
 from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.model import freeze
 

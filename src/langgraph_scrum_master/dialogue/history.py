@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias, get_args
 
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.model import CompressionLevel, DialogueTurn, FormattedHistory, FormattedTurn
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.protocols import TokenCounter
 from langgraph_scrum_master.text.facts import facts_in
 from langgraph_scrum_master.text.sanitize import quoted_speakers, visible

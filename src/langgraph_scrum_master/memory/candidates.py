@@ -128,7 +128,7 @@ class CandidateLimit:
             return sum(cache.nbytes for each in self._caches.values() if (cache := each()))
 
     def use(self, cache: CandidateCache, grown: bool) -> None:
-        """Count the cache as the most recently used one. If it has grown, clear others, or itself if it is too large."""
+        """Count the cache as the most recently used one. If it has grown, clear others, or itself if too large."""
         with self._lock:
             self._caches[id(cache)] = ref(cache)
             self._caches.move_to_end(id(cache))

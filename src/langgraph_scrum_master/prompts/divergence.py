@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from langgraph_scrum_master._internal.breakers import origin_of
 from langgraph_scrum_master.memory.records import MemoryResult
-from langgraph_scrum_master.model import DivergenceAlert, Query, RetrievedContext
+from langgraph_scrum_master.model import Query, RetrievedContext
+from langgraph_scrum_master.prompts.result import DivergenceAlert
 from langgraph_scrum_master.protocols import SessionMemory, State
 from langgraph_scrum_master.rank.spaces import SPACES, Space
 from langgraph_scrum_master.text.terms import terms

@@ -14,7 +14,7 @@ from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.logs import logger
 from langgraph_scrum_master._internal.recorders import record
 from langgraph_scrum_master._internal.threads import off_loop, wait_for
-from langgraph_scrum_master.config import PROMPT_BUDGET, RecencyWeights, TokenBudget
+from langgraph_scrum_master.config import PROMPT_BUDGET, TokenBudget
 from langgraph_scrum_master.errors import ConfigError, EmbeddingError, InjectionError
 from langgraph_scrum_master.model import (
     HIGH_AGREEMENT,
@@ -51,6 +51,7 @@ from langgraph_scrum_master.protocols import (
     missing,
     supports,
 )
+from langgraph_scrum_master.rank.recency import RecencyWeights
 from langgraph_scrum_master.retrieval.counting import reliable
 from langgraph_scrum_master.retrieval.dedupe import dropped
 from langgraph_scrum_master.retrieval.retrieve import OPENING, open_memory, retrieve

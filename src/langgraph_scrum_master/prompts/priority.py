@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from langgraph_scrum_master.config import RecencyWeights
 from langgraph_scrum_master.model import HIGH_AGREEMENT, Dropped, RetrievedContext
-from langgraph_scrum_master.rank.recency import get_recency_factor
+from langgraph_scrum_master.rank.recency import RecencyWeights, get_recency_factor
 from langgraph_scrum_master.rank.spaces import SPACES
 from langgraph_scrum_master.retrieval.dedupe import dropped
 

@@ -8,7 +8,6 @@ from typing import Any
 from langgraph_scrum_master._internal.serialisation import Plain, to_plain
 from langgraph_scrum_master.model import (
     HIGH_AGREEMENT,
-    DivergenceAlert,
     Dropped,
     RetrievedContext,
     SourceFailure,
@@ -26,6 +25,19 @@ _PROPERTIES = (
     "session_summary_included",
     "latency_ms",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DivergenceAlert(Plain):
+    """A query differs from the recent work."""
+
+    space: str
+    """The space in which it differs, such as E1."""
+    space_name: str
+    memory_id: str
+    """The most similar recent memory, which is still below the threshold."""
+    recent_memory_summary: str
+    similarity: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,16 +4,39 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from langgraph_scrum_master.config import RecencyWeights
+from langgraph_scrum_master._internal.serialisation import Plain
+from langgraph_scrum_master._internal.settings import check_settings, number_between, setting
 from langgraph_scrum_master.model import instant
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 
 _AHEAD = 300.0
 """Tolerated clock difference in seconds. A memory from further in the future counts as one without a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecencyWeights(Plain):
+    """Weight of a memory by its age."""
+
+    very_recent: float = setting(1.3, number_between(0, 100))
+    """Less than an hour."""
+    recent: float = setting(1.2, number_between(0, 100))
+    """Less than a day."""
+    this_week: float = setting(1.1, number_between(0, 100))
+    """Less than 7 days."""
+    this_month: float = setting(1.0, number_between(0, 100))
+    """Less than 30 days."""
+    older: float = setting(0.9, number_between(0, 100))
+    """Less than 90 days."""
+    stale: float = setting(0.8, number_between(0, 100))
+    """90 days or more."""
+
+    def __post_init__(self) -> None:
+        check_settings(self)
 
 
 class RecencyFactor(Enum):

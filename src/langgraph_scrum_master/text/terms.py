@@ -87,8 +87,5 @@ def stem(word: str) -> str:
 def _stemmer() -> Any:
     import Stemmer
 
-<<<<<<< HEAD
     # Without a cache of its own: `stem` has one, and stemming is faster than looking in both.
-=======
->>>>>>> load
     return Stemmer.Stemmer("english", 0)

@@ -13,13 +13,13 @@ from typing import Any
 
 from langgraph_scrum_master._internal.foreign import awaited
 from langgraph_scrum_master._internal.logs import logger
-from langgraph_scrum_master.config import EntityContextConfig
 from langgraph_scrum_master.dialogue.entities.contexts import entity_context, relationships, select_attributes
 from langgraph_scrum_master.dialogue.entities.entity import Entity
 from langgraph_scrum_master.dialogue.entities.extract import extract_entities
 from langgraph_scrum_master.dialogue.entities.files import read_entities, write_entities
 from langgraph_scrum_master.dialogue.entities.names import NameIndex
 from langgraph_scrum_master.dialogue.model import EntityContext, ResolvedEntity
+from langgraph_scrum_master.dialogue.settings import EntityContextConfig
 from langgraph_scrum_master.errors import ConfigError, NotFoundError
 from langgraph_scrum_master.protocols import ChatModel
 from langgraph_scrum_master.text.spelling import spelled

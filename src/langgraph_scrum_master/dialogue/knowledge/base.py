@@ -9,11 +9,11 @@ from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from langgraph_scrum_master._internal.threads import off_loop
-from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue.knowledge.boosts import apply_boosts
 from langgraph_scrum_master.dialogue.knowledge.documents import Document, SearchResult, chunk_id
 from langgraph_scrum_master.dialogue.knowledge.rerank import apply_reranker
 from langgraph_scrum_master.dialogue.model import ResolvedEntity, RetrievedChunks
+from langgraph_scrum_master.dialogue.settings import RAGConfig
 from langgraph_scrum_master.errors import ConfigError, NotFoundError
 from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.records import Memory

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
 
-from langgraph_scrum_master.config import RAGConfig
 from langgraph_scrum_master.dialogue.knowledge.documents import SearchResult
 from langgraph_scrum_master.dialogue.model import ResolvedEntity
+from langgraph_scrum_master.dialogue.settings import RAGConfig
 from langgraph_scrum_master.model import instant
 from langgraph_scrum_master.text.spelling import spelled
 

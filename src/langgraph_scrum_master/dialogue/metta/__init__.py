@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.budgets import BudgetStrategy
 from langgraph_scrum_master.dialogue.entities import EntityRegistry
 from langgraph_scrum_master.dialogue.knowledge import KnowledgeBase
@@ -21,6 +20,7 @@ from langgraph_scrum_master.dialogue.metta.entities import entity_predicates
 from langgraph_scrum_master.dialogue.metta.knowledge import knowledge_predicates
 from langgraph_scrum_master.dialogue.metta.types import declare
 from langgraph_scrum_master.dialogue.metta.values import bind, to_json
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.dialogue.summarize import ExtractiveSummarizer
 from langgraph_scrum_master.protocols import Clock, Summarizer, TokenCounter
 from langgraph_scrum_master.retrieval.counting import reliable

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.config import HistoryConfig, TokenBudget
+from langgraph_scrum_master.config import TokenBudget
 from langgraph_scrum_master.dialogue.assembler import AssembledPrompt, PromptAssembler
 from langgraph_scrum_master.dialogue.budgets import BudgetStrategy
 from langgraph_scrum_master.dialogue.compress import (
@@ -32,6 +32,7 @@ from langgraph_scrum_master.dialogue.model import (
     UserPreferences,
 )
 from langgraph_scrum_master.dialogue.session import read_dialogue, read_session
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.dialogue.summarize import SUMMARY_DEADLINE, summarize_or_extract
 from langgraph_scrum_master.dialogue.system import format_personality, system_prompt
 from langgraph_scrum_master.protocols import Clock, Summarizer, TokenCounter
