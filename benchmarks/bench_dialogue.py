@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dialogues import GivenFacts, dialogues
 from langgraph_scrum_master import PromptAssembler
 from langgraph_scrum_master._internal.threads import wait_for
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.history import compress_history, format_history
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.text.extract import extract
 from langgraph_scrum_master.text.tokens import estimate_tokens
 

@@ -21,13 +21,13 @@ from dialogue_builders import a_chunk, a_turn
 from langgraph_scrum_master import ChromaMemory, InjectionPipeline, Memory
 from langgraph_scrum_master.briefing.render import format_output
 from langgraph_scrum_master.cli.app import app
-from langgraph_scrum_master.config import HistoryConfig
 from langgraph_scrum_master.dialogue.entities.contexts import entity_context
 from langgraph_scrum_master.dialogue.entities.entity import Entity
 from langgraph_scrum_master.dialogue.history import format_turns
 from langgraph_scrum_master.dialogue.knowledge.documents import format_chunk
 from langgraph_scrum_master.dialogue.model import ContextContent, FormattedHistory
 from langgraph_scrum_master.dialogue.prompt import chat_context, prompt_text
+from langgraph_scrum_master.dialogue.settings import HistoryConfig
 from langgraph_scrum_master.learning.records import CodeUnit, Commit, Experience, Value
 from langgraph_scrum_master.learning.render import RENDERERS, memory_item, render_sections
 from langgraph_scrum_master.memory.records import MemoryResult
