@@ -136,17 +136,8 @@ def bare(uri: str, count: int) -> Callable[[str], object]:
     import psycopg
 
     connection = psycopg.connect(uri, autocommit=True)
-    connection.execute("CREATE TABLE bare(id serial PRIMARY KEY, text text, embedding halfvec(256))")
-    embedder = embedder_for("static")
-    for part in rows(count, seed=count):
-        some = [text for _, text, _ in part]
-        vectors = [str([float(number) for number in vector]) for vector in embedder.embed_documents(some)]
-        with connection.cursor() as cursor:
-            cursor.executemany(
-                "INSERT INTO bare(text, embedding) VALUES (%s, %s)", list(zip(some, vectors, strict=True))
-            )
-    connection.execute("CREATE INDEX ON bare USING hnsw (embedding halfvec_cosine_ops)")
     connection.execute("SET hnsw.ef_search = 200")
+    embedder = embedder_for("static")
 
     def query(question: str) -> object:
         vector = str([float(number) for number in embedder.embed_query(question)])
@@ -155,6 +146,17 @@ def bare(uri: str, count: int) -> Callable[[str], object]:
             (vector, vector),
         ).fetchall()
 
+    if connection.execute("SELECT to_regclass('bare')").fetchone() != (None,):
+        return query
+    connection.execute("CREATE TABLE bare(id serial PRIMARY KEY, text text, embedding halfvec(256))")
+    for part in rows(count, seed=count):
+        some = [text for _, text, _ in part]
+        vectors = [str([float(number) for number in vector]) for vector in embedder.embed_documents(some)]
+        with connection.cursor() as cursor:
+            cursor.executemany(
+                "INSERT INTO bare(text, embedding) VALUES (%s, %s)", list(zip(some, vectors, strict=True))
+            )
+    connection.execute("CREATE INDEX ON bare USING hnsw (embedding halfvec_cosine_ops)")
     return query
 
 
@@ -188,13 +190,15 @@ def in_postgres(root: Path, most: int) -> None:
 def filled(uri: str, count: int) -> RecordMemory:
     """A namespace of so many records, written by two processes, with the index built afterwards."""
     name = f"{count:,}"
+    memory = PostgresMemory(uri, namespace=name)
+    if sum(shelf.records for shelf in asyncio.run(memory.statistics())) == count:
+        return memory
     began, done = time.perf_counter(), 0
     with get_context("spawn").Pool(2, connect, (uri, name)) as processes:
         parts = [(start, min(AT_ONCE, count - start)) for start in range(0, count, AT_ONCE)]
         for size in processes.imap_unordered(store, parts):
             done += size
             report(f"PostgreSQL: {done:,} of {count:,} records", began)
-    memory = PostgresMemory(uri, namespace=name)
     database: Any = memory._backend.store.database  # type: ignore[attr-defined]
     began = time.perf_counter()
     with database.reading() as statements:
@@ -245,11 +249,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", metavar="folder|postgres", help="only one of the two")
     parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="where the PostgreSQL server stays, to measure again"
+    )
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as root:
-        for name, measure in {"folder": in_folders, "postgres": in_postgres}.items():
-            if not given.what or name in given.what:
-                measure(Path(root), given.records)
+    with tempfile.TemporaryDirectory() as temporary:
+        if not given.what or "folder" in given.what:
+            in_folders(Path(temporary), given.records)
+        if not given.what or "postgres" in given.what:
+            in_postgres(given.keep or Path(temporary), given.records)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +19,19 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from langgraph_scrum_master import ChromaMemory
+from langgraph_scrum_master import ChromaMemory, ConfigError
 from langgraph_scrum_master.memory import MemoryResult
 from langgraph_scrum_master.memory.database_memory import DatabaseMemory
 from langgraph_scrum_master.memory.sqlite import SqliteDatabase
 from langgraph_scrum_master.memory.store import RecordStore, StoreBackend
-from langgraph_scrum_master.memory.vectors import BLOCK, COMPARED_EXACTLY, VectorBlock, VectorCache, VectorIndex
+from langgraph_scrum_master.memory.vectors import (
+    BLOCK,
+    COMPARED_EXACTLY,
+    VectorBlock,
+    VectorCache,
+    VectorIndex,
+    cache_bytes,
+)
 from langgraph_scrum_master.rank.features import Array
 
 WORDS = ("cache", "order", "retry", "token", "queue", "price", "refund", "batch", "index", "alert", "shard", "lease")
@@ -246,6 +257,41 @@ async def test_however_many_shelves_are_searched_no_more_is_held_than_may_be(tmp
 
     assert 0 < cache_of(memory).nbytes <= 60_000
     assert live_bytes(72) <= 60_000
+
+
+SEARCHING = """
+import asyncio, sys
+from langgraph_scrum_master import ChromaMemory, ConfigError
+async def search():
+    for number in range(6):
+        memory = ChromaMemory(sys.argv[1], namespace=f"tenant {number}", durability="normal")
+        await memory.store_many([(f"k{i}", f"Number {i} of tenant {number}.", {}) for i in range(900)])
+        await memory.search_similar("Which number?")
+asyncio.run(search())
+from langgraph_scrum_master.memory.vectors import VECTORS
+print(VECTORS.most_bytes, 0 < VECTORS.nbytes <= VECTORS.most_bytes)
+"""
+
+
+def searched(folder: Path, megabytes: str) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "SCRUM_MASTER_VECTOR_CACHE_MB": megabytes}
+    command = [sys.executable, "-c", SEARCHING, str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+
+
+@pytest.mark.slow
+def test_the_environment_limits_what_a_process_holds_for_all_its_tenants(tmp_path: Path) -> None:
+    done = searched(tmp_path, "1")
+
+    assert done.stdout == f"{1024 * 1024} True\n", done.stderr
+
+
+@pytest.mark.parametrize("megabytes", ["0", "-1", "much", "1.5"])
+def test_a_limit_that_is_no_number_of_megabytes_is_rejected(megabytes: str) -> None:
+    message = f"SCRUM_MASTER_VECTOR_CACHE_MB must be a whole number of megabytes, 1 or more, got '{megabytes}'"
+
+    with pytest.raises(ConfigError, match=re.escape(message)):
+        cache_bytes({"SCRUM_MASTER_VECTOR_CACHE_MB": megabytes})
 
 
 async def test_a_shelf_whose_index_was_dropped_answers_as_before(tmp_path: Path) -> None:

@@ -6,14 +6,16 @@ the rows of the preselected vectors are read from disk.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from langgraph_scrum_master.errors import ConfigError
 from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.products import cosines
 from langgraph_scrum_master.rank.query import unit_rows
@@ -39,7 +41,10 @@ RowReader = Callable[[Array], Array]
 """Reads the rows at these offsets from disk."""
 
 CACHE_BYTES = 512 * 1024 * 1024
-"""Bytes of cached vectors per process, for all memories."""
+"""Bytes of cached vectors per process, for all memories, unless `CACHE_VARIABLE` is set."""
+
+CACHE_VARIABLE = "SCRUM_MASTER_VECTOR_CACHE_MB"
+"""The environment variable for the size of the cache in megabytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,5 +267,13 @@ class VectorCache:
             return sum(each.nbytes for each in self._indexes.values())
 
 
-VECTORS = VectorCache()
+def cache_bytes(environ: Mapping[str, str]) -> int:
+    """The size of the cache from the environment, or the default."""
+    given = environ.get(CACHE_VARIABLE, "")
+    if given and not (given.isdecimal() and int(given)):
+        raise ConfigError(f"{CACHE_VARIABLE} must be a whole number of megabytes, 1 or more, got {given!r}")
+    return int(given) * 1024 * 1024 if given else CACHE_BYTES
+
+
+VECTORS = VectorCache(cache_bytes(os.environ))
 """The cache of this process."""
