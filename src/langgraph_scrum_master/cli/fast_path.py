@@ -18,7 +18,7 @@ from langgraph_scrum_master.errors import ConfigError
 
 _HOOKS = ("user-prompt-submit", "post-tool-failure", "stop", "pre-compact", "session-end")
 
-_FAST_COMMANDS = {
+_FAST_COMMANDS: dict[tuple[str, ...], tuple[str, str]] = {
     ("brief",): ("brief", "brief"),
     ("hook", "session-start"): ("session_start", "session_start"),
     **{("hook", name): ("hook", name.replace("-", "_")) for name in _HOOKS},
