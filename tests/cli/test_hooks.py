@@ -172,6 +172,7 @@ def test_without_context_it_is_silent_and_logs_no_error(answers: Answers, case: 
         ("empty folder", "does not exist: fill it"),
         ("broken", "hook.failed"),
         ("late", "hook.timed_out"),
+        ("late", '"computing": '),
     ],
 )
 def test_on_any_error_it_is_silent_and_logs_to_standard_error(answers: Answers, case: str, logged: str) -> None:
