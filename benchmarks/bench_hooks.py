@@ -103,9 +103,24 @@ def main() -> None:
         for name, took, computing in zip(calls, clock[1:], cpu[1:], strict=True):
             told = f"{took:.0f} ms, of computing {computing:.0f} ms, {computing / cpu[0]:.1f} x `import sqlite3, typer`"
             print(f"hook {name}: {told} (bar: {BAR} ms)")
+        load = os.getloadavg()[0]
         helped = median(milliseconds(HELPED, {}, False)[0] for _ in range(ROUNDS))
-        print(f"a process that only asks a helper: {helped:.0f} ms")
+        print(f"a process that only asks a helper: {helped:.0f} ms; the helper would keep {helper_size(folder)} MB")
         print(told_busy(calls["user-prompt-submit"]))
+        print(f"load of the machine before the busy loops: {load:.1f}")
+
+
+def helper_size(folder: str) -> str:
+    """The megabytes of a process that has answered a prompt, and stays."""
+    code = (
+        "import asyncio, resource, sys\n"
+        "from langgraph_scrum_master import ChromaMemory\n"
+        "asyncio.run(ChromaMemory(sys.argv[1]).search_answers('Where are the keys kept?'))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, folder], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def told_busy(call: Callable[[int], tuple[float, float]]) -> str:

@@ -32,14 +32,14 @@ class Answer(NamedTuple):
         return (self.code, self.out) == (0, "")
 
 
-def hook(name: str, event: Any, *options: str, **environment: str) -> Answer:
+def hook(name: str, event: Any, *options: str, **environment: Any) -> Answer:
     given = event if isinstance(event, bytes) else json.dumps(event).encode()
     # Where the machine is busy with other tests, a hook may take longer than its host would wait.
     patience = () if "--deadline" in options else ("--deadline", "60")
     return run("hook", name, *patience, *options, given=given, **environment)
 
 
-def run(*arguments: str, given: bytes = b"", cwd: Path | None = None, **environment: str) -> Answer:
+def run(*arguments: str, given: bytes = b"", cwd: Path | None = None, **environment: Any) -> Answer:
     known = {key: value for key, value in os.environ.items() if not key.startswith("SCRUM_MASTER_")}
     done = subprocess.run(
         [COMMAND, *arguments], capture_output=True, check=False, input=given, env={**known, **environment}, cwd=cwd

@@ -26,7 +26,6 @@ if find_spec("hyperon") is None:
 
 READ_BY = {
     ("briefing.md", ".claude/settings.json"): "briefing/test_session_briefing.py",
-    ("coding-agents.md", ".claude/settings.json"): "cli/test_hooks.py",
     ("coding-agents.md", ".mcp.json"): "cli/test_mcp.py",
 }
 """Files that no command of their page names, and which test does what the programs do that they are for."""

@@ -18,6 +18,7 @@ from pydantic import Field
 
 from langgraph_scrum_master.errors import DecodeError, NotFoundError, ScrumMasterError, StoreError
 from langgraph_scrum_master.learning.assembler import ContextAssembler, FormattedContext
+from langgraph_scrum_master.learning.notes import change_memory, noted
 from langgraph_scrum_master.learning.records import (
     Axis,
     ContextItem,
@@ -26,10 +27,9 @@ from langgraph_scrum_master.learning.records import (
     OutcomeStatus,
     RootCauseCategory,
     Strategy,
-    noted,
 )
 from langgraph_scrum_master.learning.render import aspect_item, code_item, commit_item, memory_item, value_item
-from langgraph_scrum_master.learning.searcher import Searcher, change_memory
+from langgraph_scrum_master.learning.searcher import Searcher
 from langgraph_scrum_master.memory.adapter import full_memory
 from langgraph_scrum_master.memory.jsonl import rows_in
 from langgraph_scrum_master.memory.records import MemoryResult

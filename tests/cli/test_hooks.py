@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import os
 import resource
 import subprocess
 import sys
@@ -16,14 +15,13 @@ from typing import Any
 
 import pytest
 
-from agent_hooks import COMMAND, Answer, hook
+from agent_hooks import Answer, hook
 from builders import DECISION, QUESTION
 from langgraph_scrum_master import ChromaMemory, Memory
 from langgraph_scrum_master.cli.warned_sessions import WarnedSessions
 from langgraph_scrum_master.learning import Experience, Searcher, Value
 from langgraph_scrum_master.replay.readonly_memory import copy_folder
 from langgraph_scrum_master.text.tokens import estimate_tokens
-from pages import file_of
 
 FLAKY = Experience(
     id="flaky",
@@ -174,6 +172,7 @@ def test_without_context_it_is_silent_and_logs_no_error(answers: Answers, case: 
         ("empty folder", "does not exist: fill it"),
         ("broken", "hook.failed"),
         ("late", "hook.timed_out"),
+        ("late", '"computing": '),
     ],
 )
 def test_on_any_error_it_is_silent_and_logs_to_standard_error(answers: Answers, case: str, logged: str) -> None:
@@ -245,35 +244,6 @@ def test_warned_sessions_are_remembered_up_to_a_limit_and_by_namespace(
     assert [warned.add(f"s{i}") for i in range(5)] == [True] * 5
     assert "s" not in warned
     assert "s0" in warned
-
-
-def test_the_settings_in_the_documentation_work_as_they_stand(project: Path) -> None:
-    settings = json.loads(file_of("coding-agents.md", ".claude/settings.json"))
-    handlers = {name: group["hooks"][0] for name, (group,) in settings["hooks"].items()}
-    environment = {"CLAUDE_PROJECT_DIR": str(project), "PATH": f"{Path(COMMAND).parent}:{os.environ['PATH']}"}
-    response = {"stdout": "1 failed, 2 passed", "stderr": "", "interrupted": False}
-    events = {
-        "UserPromptSubmit": a_prompt(),
-        "PostToolUseFailure": a_failure(session_id="d1"),
-        "PostToolUse": a_failure(session_id="d2", hook_event_name="PostToolUse", tool_response=response),
-    }
-
-    # Other sessions than those of the tests above: each is warned.
-    assert handlers.keys() == events.keys()
-    for name, handler in handlers.items():
-        event = json.dumps(events[name])
-        command = f"{handler['command']} --deadline 60"
-        done = subprocess.run(
-            command,
-            shell=True,
-            capture_output=True,
-            text=True,
-            check=True,
-            input=event,
-            env={**os.environ, **environment},
-        )
-        assert handler["type"] == "command"
-        assert json.loads(done.stdout)["hookSpecificOutput"]["hookEventName"] == name
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -1007,3 +1008,55 @@ async def test_a_query_vector_of_another_length_is_an_error_of_embedding() -> No
 
     with pytest.raises(InjectionError, match=r"^Failed to embed query: .*2 dimensions.*3"):
         await InjectionPipeline(memory).ainject_context("How does authentication work?", "s1")
+
+
+# Only what is about the prompt
+
+
+def own_data(name: str) -> list[str]:
+    data = Path(__file__).parents[2] / "benchmarks" / "data" / "prompts" / name
+    return [line for line in data.read_text().splitlines() if line and not line.startswith("# ")]
+
+
+async def test_ordinary_prompts_get_nothing_from_a_memory_of_a_hundred_records() -> None:
+    records = [a_memory(line[2:]) for line in own_data("projects.txt") if line.startswith("- ")]
+    pipeline = await a_pipeline(records, precise=True, min_relevance_score=0.8)
+    ordinary = own_data("ordinary.txt")
+
+    spoken = [prompt for prompt in ordinary if (await pipeline.ainject_context(prompt, "s")).injected]
+
+    assert len(records) > 100
+    assert len(ordinary) > 40
+    assert len(spoken) <= 0.05 * len(ordinary), spoken
+    assert not {"who is on call this weekend", "fix the typo in README"} & set(spoken)
+
+
+async def test_prompts_that_a_record_helps_with_get_it() -> None:
+    records = [line[2:] for line in own_data("projects.txt") if line.startswith("- ")]
+    pipeline = await a_pipeline(map(a_memory, records), precise=True, min_relevance_score=0.8)
+
+    result = await pipeline.ainject_context("how long do we keep the idempotency keys for payments?", "s")
+
+    assert [each.content for each in result.contexts_retrieved if each.source == "memory"] == [records[0]]
+
+
+async def test_the_last_session_s_summary_is_given_only_where_the_prompt_is_about_it() -> None:
+    memory = ChromaMemory()
+    sessions = memory.beside("sessions")
+    await memory.store_many(AUTH)
+    await sessions.store_many([a_memory("Move the login form to the JWT flow with refresh tokens", DAY, "s0")])
+    pipeline = InjectionPipeline(memory, clock=lambda: NOW, precise=True, sessions=sessions)
+    await sessions.end_session("s0", "The login issues a JWT.", at(DAY))
+    await sessions.end_session("now", "This session itself.", at(0))
+
+    about = await pipeline.ainject_context("does the login form use refresh tokens?", "now")
+    repeated = await pipeline.ainject_context("Move the login form to the JWT flow with refresh tokens", "now")
+    unrelated = await pipeline.ainject_context("Paint the fence of the garden in green", "now")
+    going_on = await pipeline.ainject_context("weitermachen", "new")
+
+    assert about.session_summary_included
+    assert "The login issues a JWT." in about.text
+    assert "- Continues from yesterday's session on" in about.text
+    assert not repeated.session_summary_included
+    assert not unrelated.injected
+    assert going_on.session_summary_included

@@ -140,43 +140,28 @@ def post_tool_failure(
     _respond("PostToolUseFailure", _for_failure, memory, namespace, embedder, within)
 
 
-@hook.command()
-def stop(
-    memory: MemoryFolder = None,
-    namespace: Namespace = "default",
-    embedder: Embedder = "static",
-    within: Seconds = KEEPING_DEADLINE,
-    hook_sessions: Sessions = DEFAULT_SESSIONS,
-    redact: Redactions = "",
-) -> None:
-    """Keep the turns and a summary of the session, whenever the agent has answered."""
-    _respond("Stop", _keep_session, memory, namespace, embedder, within, sessions=hook_sessions, redact=redact)
+def _session_hook(event: str, when: str) -> Callable[..., None]:
+    """A hook that keeps the session."""
+
+    def respond(
+        memory: MemoryFolder = None,
+        namespace: Namespace = "default",
+        embedder: Embedder = "static",
+        within: Seconds = KEEPING_DEADLINE,
+        hook_sessions: Sessions = DEFAULT_SESSIONS,
+        redact: Redactions = "",
+    ) -> None:
+        _respond(event, _keep_session, memory, namespace, embedder, within, sessions=hook_sessions, redact=redact)
+
+    respond.__doc__ = f"Keep the turns and a summary of the session {when}."
+    return respond
 
 
-@hook.command()
-def pre_compact(
-    memory: MemoryFolder = None,
-    namespace: Namespace = "default",
-    embedder: Embedder = "static",
-    within: Seconds = KEEPING_DEADLINE,
-    hook_sessions: Sessions = DEFAULT_SESSIONS,
-    redact: Redactions = "",
-) -> None:
-    """Keep the turns and a summary of the session before the agent compacts them."""
-    _respond("PreCompact", _keep_session, memory, namespace, embedder, within, sessions=hook_sessions, redact=redact)
-
-
-@hook.command()
-def session_end(
-    memory: MemoryFolder = None,
-    namespace: Namespace = "default",
-    embedder: Embedder = "static",
-    within: Seconds = KEEPING_DEADLINE,
-    hook_sessions: Sessions = DEFAULT_SESSIONS,
-    redact: Redactions = "",
-) -> None:
-    """Keep the turns and a summary of the session when it ends."""
-    _respond("SessionEnd", _keep_session, memory, namespace, embedder, within, sessions=hook_sessions, redact=redact)
+stop = _session_hook("Stop", "whenever the agent has answered")
+pre_compact = _session_hook("PreCompact", "before the agent compacts it")
+session_end = _session_hook("SessionEnd", "when it ends")
+for _name, _command in (("stop", stop), ("pre-compact", pre_compact), ("session-end", session_end)):
+    hook.command(_name)(_command)
 
 
 async def _for_prompt(call: HookCall) -> None:

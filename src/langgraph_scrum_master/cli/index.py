@@ -126,7 +126,7 @@ def remember(
     as_json: AsJson = False,
 ) -> None:
     """Store a text in a memory and print its key. Storing the same text again replaces it."""
-    from langgraph_scrum_master.learning.records import noted
+    from langgraph_scrum_master.learning.notes import noted
 
     memory = noted(text, category, importance, tags=tag or (), verified=verified)
     asyncio.run(memory_at(folder, namespace, embedder, new=True).store_many([memory]))

@@ -222,7 +222,7 @@ def edit(
     as_json: AsJson = False,
 ) -> None:
     """Change the text or the fields of a memory. What is not given stays, and so does its key."""
-    from langgraph_scrum_master.learning.searcher import change_memory
+    from langgraph_scrum_master.learning.notes import change_memory
 
     given = {"text": text, "category": category, "importance": importance, "tags": tag, "verified": verified}
     changed = asyncio.run(change_memory(memory_at(folder, namespace, embedder), key, **given))

@@ -55,8 +55,9 @@ class SessionLog:
     async def _keep(self, session: str, turns: Sequence[SessionTurn]) -> None:
         if not session or not self._sessions:
             return
-        said = [each for each in map(self._storable, turns) if is_said(each.text) and each.text != _REDACTED]
-        memories = {memory.key: memory for memory in (_memory(session, each) for each in said[-TURNS_PER_SESSION:])}
+        said = [each for each in turns if is_said(each.text)][-TURNS_PER_SESSION:]
+        storable = [each for each in map(self._storable, said) if each.text not in ("", _REDACTED)]
+        memories = {memory.key: memory for memory in (_memory(session, each) for each in storable)}
         known = await self.shelf.get_many(list(memories))
         await self.shelf.store_many([memory for key, memory in memories.items() if key not in known])
 
@@ -65,7 +66,9 @@ class SessionLog:
         from langgraph_scrum_master.text.redact import redactor
 
         redact = redactor(["secrets", *self._redacted])  # type: ignore[list-item]
-        text = redact(turn.text) if redact else turn.text
+        # Cut before, which is faster, but not to its final length, which could cut a secret in two.
+        text = turn.text[: 10 * MAX_TURN]
+        text = redact(text) if redact else text
         return replace(turn, text=trim(" ".join(text.split()), lambda start: len(start) <= MAX_TURN))
 
     async def _prune(self, records: Sequence[Record]) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from langgraph_scrum_master._internal.shapes import one_of
-from langgraph_scrum_master.errors import ConfigError, NotFoundError
+from langgraph_scrum_master.errors import NotFoundError
 from langgraph_scrum_master.learning.records import (
     AXES,
     Axis,
@@ -20,12 +20,11 @@ from langgraph_scrum_master.learning.records import (
     Value,
     check_search,
     decode_all,
-    edited,
     experiences_on,
 )
 from langgraph_scrum_master.memory.adapter import full_memory
-from langgraph_scrum_master.memory.records import Memory, MemoryResult
-from langgraph_scrum_master.protocols import BatchMemory, FullMemory, LookupMemory, MemoryStore, require
+from langgraph_scrum_master.memory.records import MemoryResult
+from langgraph_scrum_master.protocols import FullMemory, MemoryStore, require
 from langgraph_scrum_master.text.domains import Domain
 
 T = TypeVar("T")
@@ -40,19 +39,6 @@ _SHELVES = {
     "values": "values",
     "commits": "commits",
 }
-
-
-async def change_memory(memory: LookupMemory, key: str, **changes: Any) -> Memory:
-    """Apply changes (see `edited`) to the memory with this key, store it and return it."""
-    if all(value is None for value in changes.values()):
-        raise ConfigError(f"nothing to change: give {', '.join(changes)}")
-    require(memory, "change_memory", "lookup", "batches")
-    found = (await memory.get_many([key])).get(key)
-    if found is None:
-        raise NotFoundError(f"there is no memory {key!r}: list all memories to see their keys")
-    changed = edited(found.memory, **changes)
-    await cast("BatchMemory", memory).store_many([changed])
-    return changed
 
 
 class Searcher:

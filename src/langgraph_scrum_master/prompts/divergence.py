@@ -56,9 +56,10 @@ class DivergenceSource:
 
 
 async def own_turns(memory: SessionMemory, query: Query, k: int) -> list[MemoryResult]:
-    """The latest memories of the query's session, newest first."""
-    recent = await memory.recent(query.text, query.session, query.now, k=k)
-    return [each for each in recent if each.metadata.get("session") == query.session]
+    """The latest memories of the query's session, newest first, without its summary."""
+    recent = await memory.recent(query.text, query.session, query.now, k=k + 1)
+    own = [each for each in recent if each.metadata.get("session") == query.session]
+    return [each for each in own if each.metadata.get("kind") != "session"][:k]
 
 
 def continues(query: Query, contexts: Sequence[RetrievedContext], bar: float) -> bool:

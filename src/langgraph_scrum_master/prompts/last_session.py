@@ -17,7 +17,7 @@ TURN = "turn"
 """The source of a turn of an earlier session: hints are made of it, and it is not shown itself."""
 
 _MANY = 3
-"""Shared terms that suffice for a long prompt; a short one must share half of its terms. By hand."""
+"""Shared terms that suffice. Two do if they are half of the prompt's terms, and the prompt has this many. By hand."""
 
 _GOES_ON = re.compile(
     r"\b(?:continue|resume|carry on|pick up|left off|last (?:time|session)|yesterday|weitermachen|mach(?:e|en)? weiter"
@@ -47,7 +47,7 @@ class SessionSource:
         turns = await _earlier_turns(self._memory, query)
         session = summary.metadata.get("session")
         wanted = any(each.metadata.get("session") == session for each in turns) or await self._goes_on(query)
-        contexts = [_context(query, each, TURN) for each in turns if each.key != summary.key]
+        contexts = [_context(query, each, TURN) for each in turns]
         return [_context(query, summary, self.name), *contexts] if wanted else contexts
 
     async def _goes_on(self, query: Query) -> bool:
@@ -56,19 +56,21 @@ class SessionSource:
 
 
 async def _earlier_turns(memory: MemoryStore, query: Query) -> list[MemoryResult]:
-    """Turns and summaries of other sessions with several terms of the query, best first.
+    """Turns of other sessions with several terms of the query, best first.
 
     Scores do not count: the words of a topic that the user often works on are frequent, and say little by their idf.
     """
     asked = frozenset(terms(query.text))
     found = await memory.search_similar(query.text, k=query.k)
-    return [each for each in found if each.metadata.get("session") != query.session and _related(each.content, asked)]
+    others = [each for each in found if each.metadata.get("session") not in (None, "", query.session)]
+    return [each for each in others if each.metadata.get("kind") == "memory" and _related(each.content, asked)]
 
 
 def _related(turn: str, asked: frozenset[str]) -> bool:
     """Whether a turn is about the same. A prompt that is merely repeated, such as "run the tests", is about no work."""
     shared = shared_terms(turn, asked)
-    return shared >= SHARED_TERMS and (shared >= _MANY or 2 * shared >= len(asked)) and bool(set(terms(turn)) - asked)
+    enough = shared >= _MANY or (shared >= SHARED_TERMS and 2 * shared >= len(asked) >= _MANY)
+    return enough and bool(set(terms(turn)) - asked)
 
 
 def _context(query: Query, result: MemoryResult, source: str) -> RetrievedContext:
