@@ -14,7 +14,7 @@ from langgraph_scrum_master.errors import ConfigError
 _ASKING = frozenset(("info", "choice", "blocked"))
 """Kinds of groups in a text file whose turns ask."""
 
-_MARKED = re.compile("⟦(.*?)⟧", re.S)
+_MARKED = re.compile("⟦([^⟦⟧]*)⟧")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
