@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from langgraph_scrum_master._internal.files import LARGEST_RECORDING, read_text
 from langgraph_scrum_master.errors import ConfigError
 
 _ASKING = frozenset(("info", "choice", "blocked"))
@@ -38,7 +39,7 @@ def read_labelled_turns(path: Path) -> list[LabelledTurn]:
     line, `\\n` for a line break, and ⟦…⟧ around the asking parts.
     """
     try:
-        content = path.read_text("utf-8")
+        content = read_text(path, LARGEST_RECORDING)
     except FileNotFoundError:
         raise ConfigError(f"there is no file {str(path)!r} of labelled turns") from None
     except (OSError, UnicodeDecodeError) as error:
