@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from langgraph_scrum_master import ChromaMemory
+from builders import a_bank, an_entry
+from langgraph_scrum_master import ChromaMemory, SessionBriefing
 from langgraph_scrum_master._internal.files import (
     UnfitFileError,
     first_bytes,
@@ -21,7 +26,7 @@ from langgraph_scrum_master._internal.files import (
 )
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.dialogue.entities import EntityRegistry
-from langgraph_scrum_master.errors import DecodeError, NotFoundError
+from langgraph_scrum_master.errors import DecodeError, NotFoundError, ScrumMasterError
 from langgraph_scrum_master.learning.indexers import index_documents
 from langgraph_scrum_master.model import Query
 from langgraph_scrum_master.replay.databases import is_database
@@ -130,6 +135,102 @@ async def test_an_index_reads_nothing_from_outside_the_project(tmp_path: Path) -
 
     assert found == f"leads out of {str(project)!r}"
     assert (await index_documents(ChromaMemory(), project)).written == 0
+
+
+ENTRIES = [
+    *("knowledge add -m memory {}", "memory load -m memory {}", "memory import -m memory {}", "train {}"),
+    *("detect {}", "snapshot {}", "replay {}", "report {}", "inspect {} --output page.html", "records list {}"),
+    "config show",
+]
+"""The commands that read a file of the user, or find one by its name."""
+
+
+@contextmanager
+def alarm(seconds: int) -> Iterator[None]:
+    """Fails instead of waiting for ever, as a pipe makes one do."""
+
+    def end(*_: object) -> None:
+        raise AssertionError(f"still reading after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "loop", "huge"])
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_no_command_hangs_on_a_file_or_reads_without_end(
+    entry: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = Path("scrum-master.toml" if entry == "config show" else "given.jsonl")
+    match kind:
+        case "pipe":
+            fifo(path)
+        case "device":
+            path.symlink_to("/dev/zero")
+        case "loop":
+            path.symlink_to(path.name)
+        case _:
+            sparse(path, 1 << 31)
+
+    with alarm(30):
+        done = CliRunner().invoke(app, entry.format(path).split())
+
+    # A settings file that is no file is not there.
+    refused = isinstance(done.exception, ScrumMasterError | SystemExit) and done.exit_code != 0
+    assert refused or (entry == "config show" and kind != "huge"), done.exception
+
+
+@pytest.mark.parametrize("kind", ["pipe", "out", "loop", "huge"])
+def test_a_folder_of_recordings_names_what_it_does_not_read(kind: str, tmp_path: Path) -> None:
+    folder, path = tmp_path / "folder", tmp_path / "folder" / "odd.json"
+    folder.mkdir()
+    state = json.dumps({"messages": [{"role": "user", "content": "Hi"}]})
+    (folder / "real.json").write_text(state)
+    (tmp_path / "secret.json").write_text(state.replace("Hi", "secret"))
+    match kind:
+        case "pipe":
+            fifo(path)
+        case "loop":
+            path.symlink_to("odd.json")
+        case "out":
+            path.symlink_to(tmp_path / "secret.json")
+        case _:
+            sparse(path, 1 << 31)
+
+    with alarm(30):
+        done = CliRunner().invoke(app, ["snapshot", str(folder)])
+
+    assert "secret" not in done.stdout
+    assert "Hi" in done.stdout
+
+
+@pytest.mark.parametrize("kind", ["pipe", "out", "loop", "huge"])
+def test_a_knowledge_bank_is_read_from_files_of_its_own(kind: str, tmp_path: Path) -> None:
+    bank = a_bank(tmp_path / "docs" / "knowledge-bank", an_entry("Refunds go to the queue."))
+    path = bank / "heuristics.md"
+    path.unlink()
+    (tmp_path / "secret.md").write_text("### Secret\n\n- Description: the password\n")
+    match kind:
+        case "pipe":
+            fifo(path)
+        case "loop":
+            path.symlink_to(path.name)
+        case "out":
+            path.symlink_to(tmp_path / "secret.md")
+        case _:
+            sparse(path, 1 << 31)
+
+    with alarm(30):
+        text = SessionBriefing(tmp_path).brief().text
+
+    assert "Refunds" in text
+    assert "password" not in text
 
 
 @pytest.mark.parametrize("command", [["knowledge", "add"], ["memory", "load"]])

@@ -96,8 +96,9 @@ def _open(path: Path | str, folder: Path | None) -> Iterator[BinaryIO]:
 
 
 def _within(path: Path, folder: Path) -> Path:
-    resolved = path.resolve()
-    if not resolved.is_relative_to(folder.resolve()):
+    # `Path.resolve` raises RuntimeError for links in a circle.
+    resolved = Path(os.path.realpath(path))
+    if not resolved.is_relative_to(os.path.realpath(folder)):
         raise UnfitFileError(errno.EPERM, f"leads out of {str(folder)!r}", str(path))
     return resolved
 

@@ -135,13 +135,13 @@ def _block_text(block: object) -> str:
     return block if isinstance(block, str) else text_of(read(block, "text"))
 
 
-def file_text(path: Path) -> str:
-    """The text of an untrusted file. Raises ValueError with the reason if it cannot be read."""
+def file_text(path: Path, folder: Path | None = None) -> str:
+    """The text of an untrusted file, of this folder if one is given. Raises ValueError with the reason if it cannot be read."""
     try:
         # Reading a pipe or a device can block.
         if not path.is_file():
             raise ValueError("is not a file")
-        content = read_bytes(path, _LARGEST)
+        content = read_bytes(path, _LARGEST, folder=folder)
     except UnfitFileError as error:
         raise ValueError(f"is {error.strerror}") from error
     except OSError as error:

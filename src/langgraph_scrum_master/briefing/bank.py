@@ -78,7 +78,7 @@ def read_bank(folder: Path, source: _Store, warn: Warn) -> list[Lesson]:
         path = folder / f"{category}.md"
         try:
             if path.exists():
-                entries += parse_entries(file_text(path), category, source, str(path), warn)
+                entries += parse_entries(file_text(path, path.parent), category, source, str(path), warn)
         except (ValueError, OSError) as error:
             warn(f"{path} {error}")
     return entries

@@ -25,16 +25,16 @@ _WRAPPER = re.compile(
 _FOREIGN_MCP_TOOL = re.compile(r"mcp__(?!scrum-master__)")
 _FOLDER = re.compile(r"^[^\s=]*/")
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?^\s*\1\b", re.S | re.M)
-_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;\n|&(){}])\s*")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w++)['\"]?.*?^[ \t]*\1\b", re.S | re.M)
+_SEPARATOR = re.compile(r"(?<!\s)\s*(?:&&|\|\||[;\n|&(){}])\s*")
 
 _SELF_REPORTING: tuple[Domain, ...] = ("security", "performance", "documentation", "testing", "debugging")
 """Domains whose tools print that they failed, so that a pipe which loses the exit code does not matter."""
 
 _REPORTED_FAILURE = re.compile(
-    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b(?!.*\bfixed\b)|^FAILED\b|\bFAILED \("
+    r"\b[1-9]\d* (?:tests? )?(?:failed|failing|failures?|errors?)\b(?!.{0,400}\bfixed\b)|^FAILED\b|\bFAILED \("
     r"|^--- FAIL|^FAIL\b|test result: FAILED|BUILD FAIL(?:ED|URE)|\berror(?:\[E\d+\]| TS\d+)?:"
-    r"|\*\*\* \[.*\] Error \d",
+    r"|\*\*\* \[[^\[\n]*\] Error \d",
     re.M,
 )
 _CRASHED = re.compile(r"^Traceback \(most recent call last\)|: command not found$|^(?:fatal|error): |^npm ERR!", re.M)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from typer.core import TyperGroup
 
+from langgraph_scrum_master._internal.files import LARGEST_DOCUMENT, read_text
 from langgraph_scrum_master._internal.settings import ENV_PREFIX, Setting, settings_of
 from langgraph_scrum_master.briefing.settings import BriefingConfig
 from langgraph_scrum_master.cli.terminal import echo
@@ -129,7 +130,7 @@ def toml(file: Path) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_text(file, LARGEST_DOCUMENT))
     except OSError as error:
         raise ConfigError(f"cannot read {str(file)!r}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -22,7 +22,7 @@ from langgraph_scrum_master.model import ContextGap, InjectionResult
 MOST_DROPPED = 6
 """Maximum number of dropped contexts shown. The result has them all."""
 
-_FONT_FACE = re.compile(r"@font-face \{.*?\}\s*", re.S)
+_FONT_FACE = re.compile(r"@font-face \{[^{}]*\}\s*")
 _COLOURS = {"analyst": "cyan", "architect": "blue", "dev": "yellow", "tester": "green", "scrum_master": "magenta"}
 _WHY = {
     "below_bar": "not relevant enough",

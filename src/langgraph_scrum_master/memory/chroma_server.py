@@ -33,7 +33,8 @@ LONGEST_VALUE = 64
 MOST_NAMES = 4
 """Names in a query that are searched by substring."""
 
-_NAME = re.compile(r"[\w.\-]*(?:\d|\w[_\-.]\w)[\w.\-]*")
+_WORD = re.compile(r"[\w.\-]+")
+_IN_NAME = re.compile(r"\d|\w[_\-.]\w")
 """Words that embeddings represent badly: identifiers, numbers, versions."""
 
 
@@ -100,7 +101,7 @@ class ChromaServerBackend(ForeignBackend):
         found: Any = collection.query(query_embeddings=[vector], n_results=limit)
         first = {name: each[0] for name in ("ids", "documents", "metadatas") if (each := found.get(name))}
         records = {record.key: record for record in _records(kind, first)}
-        for name in list(dict.fromkeys(_NAME.findall(query)))[:MOST_NAMES]:
+        for name in [word for word in dict.fromkeys(_WORD.findall(query)) if _IN_NAME.search(word)][:MOST_NAMES]:
             named = collection.get(where_document={"$contains": name}, limit=limit)
             records |= {record.key: record for record in _records(kind, named)}
         return list(records.values())

@@ -14,12 +14,18 @@ from langgraph_scrum_master.memory.statistics import MergedStatistics
 from langgraph_scrum_master.protocols import Embedder
 from langgraph_scrum_master.rank.answers import NeedQuery, answers
 from langgraph_scrum_master.rank.corpus import Corpus
+from langgraph_scrum_master.rank.features import Array
 from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.query import Around, Candidates, RankQuery
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 from langgraph_scrum_master.rank.relevance import Agreement, agreement, apply_fair_share, with_support
 from langgraph_scrum_master.rank.spaces import spaces_for
 from langgraph_scrum_master.rank.tuning import RankTuning
+
+VERBATIM_WORDS = 4
+"""The words from which a query that a text contains verbatim ranks that text first. By hand."""
+
+_ABOVE = 1e-6
 
 
 def search(
@@ -46,6 +52,7 @@ def search(
     total = apply_fair_share(
         with_support(agreed.total, agreed.maximum, candidates, recipe.tuning), candidates, recipe.tuning
     )
+    total = _verbatim_first(rank_query, total, candidates)
     ends = np.cumsum([len(rows) for rows in found]).tolist()
     orders = [
         (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
@@ -57,6 +64,25 @@ def search(
         _ranked(shelf, every[order].tolist(), list(islice(matches, len(order))))
         for shelf, order in zip(shelves, orders, strict=True)
     ]
+
+
+def _verbatim_first(query: RankQuery, total: Array, candidates: Candidates) -> Array:
+    """The agreement, with texts that contain the whole query above all others, in their order."""
+    wanted = _squashed(query.text)
+    if wanted.count(" ") < VERBATIM_WORDS - 1:
+        return total
+    # Texts are read only if one of the candidates has all words of the query.
+    likely = candidates.with_all_terms(query.features.terms)
+    verbatim = [i for i in likely if wanted in _squashed(candidates.texts[i])]
+    if not verbatim:
+        return total
+    raised = total.copy()
+    raised[verbatim] += max(0.0, float(total.max() - total[verbatim].min())) + _ABOVE
+    return raised
+
+
+def _squashed(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def search_answers(

@@ -227,6 +227,13 @@ class Candidates:
             raise LookupError("these candidates have no texts")
         return self._load_texts()
 
+    def with_all_terms(self, terms: Array) -> list[int]:
+        """The texts that have all of these terms, by index."""
+        flat = column(self._packed, self._heads, "terms")
+        owner = np.repeat(np.arange(len(self)), lengths(self._heads, "terms"))
+        found = np.bincount(owner[np.isin(flat, terms)], minlength=len(self))
+        return np.flatnonzero(found == len(terms)).tolist()
+
     @cached_property
     def created(self) -> Array:
         """The time of each in seconds since the epoch; 0 if it is unknown."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from langgraph_scrum_master._internal.files import LARGEST_RECORDING, read_text
 from langgraph_scrum_master._internal.serialisation import Plain
 from langgraph_scrum_master.errors import ConfigError, DecodeError
 from langgraph_scrum_master.model import InjectionRecord, InjectionResult, freeze
@@ -71,12 +72,11 @@ def _audit_log(source: str | Path) -> list[InjectionRecord] | None:
         return None
     history: list[InjectionRecord] = []
     try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            for line in filter(str.strip, file):
-                entry = json.loads(line)
-                if not isinstance(entry, dict) or not ({"gap", "outcome_of"} & entry.keys()):
-                    return history or None
-                history = merge_records(history, [_entry_record(entry)])
+        for line in filter(str.strip, read_text(path, LARGEST_RECORDING, errors="replace").split("\n")):
+            entry = json.loads(line)
+            if not isinstance(entry, dict) or not ({"gap", "outcome_of"} & entry.keys()):
+                return history or None
+            history = merge_records(history, [_entry_record(entry)])
     except (OSError, ValueError, DecodeError):
         return history or None
     return history

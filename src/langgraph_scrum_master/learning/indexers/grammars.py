@@ -127,7 +127,7 @@ _OPENINGS = ("package_clause", "package_declaration", "import_statement", "impor
 _COMMENTS = ("comment", "line_comment", "block_comment")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9_]+")
 _CONSTANT_FIELD = re.compile(r"(?s)(?=.*\bstatic\b)(?=.*\bfinal\b)")
-_COMMENT_MARKS = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!\*)|//[/!]?)? ?|\s*\*+/\s*$")
+_COMMENT_MARKS = re.compile(r"^\s*(?:/\*+!?|\*+/|\*(?!\*)|//[/!]?)? ?|(?<!\s)\s*+(?<!\*)\*++/\s*$")
 _LICENCE = re.compile(r"copyright|licen[cs]e|SPDX-", re.I)
 _NOT_PROSE = re.compile(r"\W*$|(?:go:|nolint|eslint|prettier-|@ts-|istanbul|#(?:end)?region)")
 
@@ -260,7 +260,7 @@ def _name(node: Node) -> str:
     name = node.child_by_field_name(field)
     receiver = node.child_by_field_name("receiver")
     # func (c *Cache[T]) Get()
-    owner = re.search(r"(\w+)\s*(?:\[[^\]]*\]\s*)?\)$", _text(receiver)) if receiver else None
+    owner = re.search(r"(?<!\w)(\w+)\s*(?:\[[^\[\]]*\]\s*)?\)$", _text(receiver)) if receiver else None
     own_name = re.sub(r"^(?:module\.)?exports\.|\.prototype\b", "", _text(name)) if name else "default"
     return f"{owner[1]}.{own_name}" if owner else own_name
 

@@ -20,7 +20,7 @@ _NOT_GIVEN = (
 )
 _ASSUMES = re.compile(
     rf"\b{_I}\s+(?:\w+\s+){{0,2}}(?:assum(?:e|ing)|presum(?:e|ing)|suppos(?:e|ing))\b(?!\s+(?:nothing|no|none|never)\b)"
-    r"|^\W*(?:assuming|supposing|presumably)\b|\b(?:my|our|the)\s+assumption\s+(?:is|here|for now)\b|\bassumption:"
+    r"|^[^\w\n]*(?:assuming|supposing|presumably)\b|\b(?:my|our|the)\s+assumption\s+(?:is|here|for now)\b|\bassumption:"
     r"|\bunless (?:i am |i'm |we are )?told otherwise\b"
     r"|\bso i(?:['’]ve)?\s+(?:went with|go with|took|used|picked|chose)\b"
     rf"|\b{_I}\s+(?:\w+\s+){{0,2}}(?:use|using|take|taking|pick|go(?:ing)? with|default(?:ing)? to|set|choose|put)\b"

@@ -35,7 +35,8 @@ _COUNTER = lazy_pattern(
 )
 _COUNTER_HINTS = ("ttempt", "try", "tep", "ound", "ought", "ction", "vation", "rial", "urn", "ration")
 _NAME = lazy_pattern(
-    r"\w*[\d_]\w*|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z]\w*[A-Z]\w*|\w+(?:[./]\w+)+"
+    r"(?<!\w)[^\W\d_]*+[\d_]\w*|(?<![a-z])[a-z]+[A-Z]\w*|(?<![A-Z])[A-Z][^\Wa-z]*+[a-z][^\WA-Z]*+[A-Z]\w*"
+    r"|(?<!\w)\w++(?:[./]\w++)+"
     r"|\[[^\]\n]{1,80}\]|\"[^\"\n]{1,120}\"|'[^'\n]{1,120}'|`[^`\n]{1,120}`"
 )
 _LINE = 4

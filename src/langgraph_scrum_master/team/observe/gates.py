@@ -183,4 +183,4 @@ _KNOWLEDGE = re.compile(
 _LIST = re.compile(
     r"\b(?:missing|lacks?|lacking|undefined|unspecified|unknown|unclear|needs?)(?: \w+){0,2}?: *(\S.*)$", re.I | re.S
 )
-_COMMA = re.compile(r"[,;]\s*(?:and )?|\s+and\s+")
+_COMMA = re.compile(r"[,;]\s*(?:and )?|(?<!\s)\s+and\s+")

@@ -28,7 +28,7 @@ _MOST = 6
 _LONGEST = 4_000
 """Characters of a reply that are read."""
 
-_ITEM = lazy_pattern(r"^\s*(?:\d+[.):]|[-*•])\s+\S", re.M)
+_ITEM = lazy_pattern(r"^[^\S\n]*(?:\d+[.):]|[-*•])\s+\S", re.M)
 _ADDRESS = lazy_pattern(r"\s*(?:@([\w\-]+)[,:]?|(?:(?:hi|hey|hello|dear) )?([\w\-]+)[,:])\s+", re.I)
 _ASK_ELSEWHERE = lazy_pattern(
     r"\b(?:ask (?!for\b)\w+|let me (?:check|ask|see)|will (?:check|look into|find out|get back)|get back to you"

@@ -13,8 +13,9 @@ _LONGEST = 2_000
 
 _SIGNS = ("fail", "reject", "blocked", "changes", "turned back", "not approved", "not passed")
 _REJECTION = lazy_pattern(
-    r"^\W*(?:\w+ )?(?:quality )?(?:gate|check|review)\b[^.:\n]{0,40}?\b(?:failed|fails|blocked|rejected|not passed)\b"
-    r"|^\W*(?:rejected|failed|changes requested|request(?:ing)? changes|turned back|not approved)\b",
+    r"^[^\w\n]*(?:\w+ )?(?:quality )?(?:gate|check|review)\b[^.:\n]{0,40}?\b"
+    r"(?:failed|fails|blocked|rejected|not passed)\b"
+    r"|^[^\w\n]*(?:rejected|failed|changes requested|request(?:ing)? changes|turned back|not approved)\b",
     re.I | re.M,
 )
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from langgraph_scrum_master._internal.files import LARGEST_RECORDING, read_text
 from langgraph_scrum_master.errors import ConfigError
 
 _ASKING = frozenset(("info", "choice", "blocked"))
 """Kinds of groups in a text file whose turns ask."""
 
-_MARKED = re.compile("⟦(.*?)⟧", re.S)
+_MARKED = re.compile("⟦([^⟦⟧]*)⟧")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ def read_labelled_turns(path: Path) -> list[LabelledTurn]:
     line, `\\n` for a line break, and ⟦…⟧ around the asking parts.
     """
     try:
-        content = path.read_text("utf-8")
+        content = read_text(path, LARGEST_RECORDING)
     except FileNotFoundError:
         raise ConfigError(f"there is no file {str(path)!r} of labelled turns") from None
     except (OSError, UnicodeDecodeError) as error:

@@ -25,9 +25,9 @@ _AFTER = "\"')*_ ”」"
 _ITEM = re.compile(r"\s*(?:[-*•]|\d+[.)])\s")
 _HEADING = re.compile(r"\s*#")
 _TURN = {
-    "thought": re.compile(r"^\W*thoughts?\b", re.I | re.M),
-    "action": re.compile(r"^\W*action(?: input)?\b", re.I | re.M),
-    "observation": re.compile(r"^\W*observation", re.I | re.M),
+    "thought": re.compile(r"^[^\w\n]*thoughts?\b", re.I | re.M),
+    "action": re.compile(r"^[^\w\n]*action(?: input)?\b", re.I | re.M),
+    "observation": re.compile(r"^[^\w\n]*observation", re.I | re.M),
     "tool": re.compile(r"^\s*\[(?:tool|call)", re.I),
 }
 

@@ -28,15 +28,15 @@ _REQUEST = _any_of(
     rf"\b(?:please|kindly)\b[^.?!]{{0,40}}\b{_TELL}\b",
     rf"\b(?:could|can|would|will) {_ASKED}[^.?!]{{0,40}}\b(?:{_TELL}|confirm (?:the|which|what|where|whether)|let (?:me|us) know)\b",
     r"\bplease (?:let (?:me|us) know|confirm) (?:which|what|where|who|how|whether|if you've|the (?:following|correct|exact))",
-    r"\bif (?:you|someone|anyone)(?: can| could)? (?:provide|share|send|locate|have) [^.?!]*\bI (?:can|could|will)\b",
+    r"\bif (?:you|someone|anyone)(?: can| could)? (?:provide|share|send|locate|have) [^.?!]{0,600}\bI (?:can|could|will)\b",
     r"\b(?:I|we)(?:'ll| will)? (?:still |also |first )?need (?:to know|more (?:information|context|detail)|clarification|(?:the|an?|your) "
     r"[^.?!]{0,60}\b(?:to|before|from you))\b",
     r"\bhere's what I need\b",
 )
 _STUCK = _any_of(
-    rf"(?:\b(?:I|we|this|the (?:task|work|story|implementation|problem|solution|answer))\b[^.?!]{{0,30}}|^)\b{_CANNOT} {_GO_ON}\b[^.?!]*"
+    rf"(?:\b(?:I|we|this|the (?:task|work|story|implementation|problem|solution|answer))\b[^.?!]{{0,30}}|^)\b{_CANNOT} {_GO_ON}\b[^.?!]{0, 600}"
     r"\b(?:without|until|unless|because|as (?:the|it|there)|since)\b",
-    rf"\b(?:without|until|unless) (?!.*\busers?\b)[^.?!]*\b(?:I|we) (?:\w+ )?{_CANNOT}\b",
+    rf"\b(?:without|until|unless) (?!.{0, 600}\busers?\b)[^.?!]{0, 600}\b(?:I|we) (?:\w+ )?{_CANNOT}\b",
     r"^blocked\b *(?:[:—–-]|on|by|until|because|waiting|as|since)",
     r"\b(?:I|we)(?:'m| am|'re| are) (?:still |now )?(?:blocked|stuck)\b",
     r"\b(?:I'm|I am|we're|we are) (?:still )?waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|some)",
@@ -57,9 +57,9 @@ _STUCK = _any_of(
     r"^need (?:the|an?|your) [^.?!]{0,60}\b(?:to|before|from)\b",
     r"^(?:need|waiting (?:for|on)) the (?:\w+ ){0,2}(?:contract|schema|spec|specification|decision|requirements?|criteria|credentials|design)\W*$",
     r"\b(?:I|we) have no clue\b",
-    r"\b(?:cannot|can't|can not) (?:implement|build|write|start|continue|proceed|go on|finish)\b[^.?!]*: (?:there is|there's|we have) no\b",
+    r"\b(?:cannot|can't|can not) (?:implement|build|write|start|continue|proceed|go on|finish)\b[^.?!]{0,600}: (?:there is|there's|we have) no\b",
     r"\b(?:isn't|is not|wasn't|was not) (?:documented|specified|defined|decided)(?: \w+){0,3}, so (?:I|we) (?:stopped|stop|wait)\b",
-    r"\b(?:I|we) (?:do not|don't) have (?:the|any|an?) [^.?!]*\b(?:cannot|can't)\b",
+    r"\b(?:I|we) (?:do not|don't) have (?:the|any|an?) [^.?!]{0,600}\b(?:cannot|can't)\b",
     r"\b(?:not sure|unsure|unclear) (?:on|about|which|what|how|whether|where|who)\b",
     r"\b(?:I|we|^)\b ?needs? (?:more|further|additional) (?:info|information|context|details?|clarification)\b",
 )
@@ -80,14 +80,14 @@ _STOPS = _any_of(
 _SETTLED = _any_of(
     r"\b(?:so|therefore|hence|thus),? (?:I|we) (?:used|chose|assumed|went|took|picked|will use|use)\b",
     r"\bI (?:fixed|added|resolved|filled|found|clarified|provided)\b",
-    r"\b(?:returns?|raises?|throws?|when|whenever) [^.?!]*\b(?:missing|blocked|unclear)\b",
+    r"\b(?:returns?|raises?|throws?|when|whenever) [^.?!]{0,600}\b(?:missing|blocked|unclear)\b",
 )
 _QUESTION = _any_of(
     r"^(?:\W*\w+[,:]? )?(?:so |and |but |also,? |then |given [^,]*, |to \w+, )*"
     r"(?:which|what|where|who|whom|whose|when|how|why|should (?:I|we|it|the)|shall I use|do (?:we|you) (?:have|use|know|keep|store|want the)|"
     r"does (?:anyone|anybody|someone|the|our|this|it)|is (?:there|the|it|this)|are (?:there|we|the)|has (?:anyone|somebody|the)|"
     r"have (?:we|you)|can (?:anyone|someone|we)|could (?:you|anyone|someone)|must (?:we|it|the)|may (?:I|we))\b",
-    r", (?:which|what|where|should (?:I|we)|is there|do we) [^?]*\?$",
+    r", (?:which|what|where|should (?:I|we)|is there|do we) [^?]{0,600}\?$",
     r"^(?:welche[rsmn]?|was|wie|wo|wer|wann|warum|sollen wir|quel(?:le)?s?|comment|combien|qual[ei]?|cu[aá]l(?:es)?|qu[eé]|d[oó]nde|c[oó]mo)\b",
 )
 _NOT_AN_ASK = _any_of(
@@ -110,7 +110,7 @@ _NOT_AN_ASK = _any_of(
     r"\bneed (?:an?|the) (?:\w+ ){0,2}(?:code|result|script|output|revisiting)\b|\bwhere to proceed\b",
     r"\b(?:reconsider|double-check your|try again|rerun|run (?:the|this) (?:\w+ ){0,3}code)\b",
     r"\b(?:result|output)s? (?:of|for|from) (?:this|the|your|that|running)\b|\bcode snippet\b|\busing (?:python )?code\b",
-    r"^(?:to|in order to) (?:find|determine|calculate|compute|solve|know|figure|get|answer)\b[^.?!]*\bwe (?:need|have|must|should)\b",
+    r"^(?:to|in order to) (?:find|determine|calculate|compute|solve|know|figure|get|answer)\b[^.?!]{0,600}\bwe (?:need|have|must|should)\b",
     r"^if (?:there(?:'s| is| are)|further|anybody|you have a (?:specific|different)|you have documents|the goal)\b",
     r"\b(?:provide|share|send|give (?:me|us)) (?:me |us )?(?:with )?(?:an? |the )?(?:comprehensive|overview|remaining|corresponding|output|execution|correct python|updated?|final|complete[d]?|result|summary|report|implementation|"
     r"script|code|python|patch|snippet|full (?:code|definition)|content of)",
