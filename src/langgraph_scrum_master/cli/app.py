@@ -20,7 +20,7 @@ from langgraph_scrum_master.cli.examples import examples_for
 from langgraph_scrum_master.cli.fast_path import run_fast_path
 from langgraph_scrum_master.cli.logs import show_warnings
 from langgraph_scrum_master.cli.settings import defaults, settings, warn_about_unknown_variables
-from langgraph_scrum_master.cli.terminal import echo
+from langgraph_scrum_master.cli.terminal import echo, narrow_width
 from langgraph_scrum_master.errors import ConfigError, ScrumMasterError
 from langgraph_scrum_master.text.sanitize import visible
 
@@ -53,6 +53,10 @@ PLUG_INS = "langgraph_scrum_master.commands"
 
 REPRODUCIBLE = ("replay", "report", "inspect")
 """Commands whose output depends only on the source: the project's memory is not their default."""
+
+
+_INDENT = 8
+"""The columns before the meaning of an option on narrow terminals."""
 
 
 class Commands(Mapping[str, Any]):
@@ -121,15 +125,34 @@ def _with_help(command: Any, path: str) -> Any:
     """Add examples to the help of a command and its sub-commands, and join wrapped lines, which typer does not."""
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
     command.epilog = examples_for(path)
+    if narrow_width() is not None:
+        _lay_out_narrowly(command)
     for name, each in getattr(command, "commands", {}).items():
         _with_help(each, f"{path} {name}")
     return command
+
+
+def _lay_out_narrowly(command: Any) -> None:
+    """Print help as plain lines, and each meaning below its option: panels would squeeze columns to a few letters."""
+    context: Any = command.context_class
+
+    class Formatter(context.formatter_class):  # type: ignore[misc]
+        def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
+            super().write_dl(rows, _INDENT, col_spacing)
+
+    command.context_class = type("NarrowContext", (context,), {"formatter_class": Formatter})
+    command.rich_markup_mode = None
+    # Lines of one paragraph are joined.
+    command.epilog = command.epilog and command.epilog.replace("\n", "\n\n")
 
 
 class _Group(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands: Any = Commands()
+        if (width := narrow_width()) is not None:
+            _lay_out_narrowly(self)
+            self.context_settings = {**self.context_settings, "terminal_width": width}
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         with _visible_errors():

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, memory_at
+from langgraph_scrum_master.cli.tables import FittingTable
 from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.learning.records import OutcomeStatus, RootCauseCategory, Strategy
 from langgraph_scrum_master.text.domains import DOMAINS
@@ -123,7 +124,7 @@ def list_(
     if as_json:
         echo(json.dumps([each.to_dict() for each in experiences], indent=2))
         return
-    table = Table(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
+    table = FittingTable(Column("id", no_wrap=True), "domain", "strategy", "goal", "outcome", box=None)
     for each in experiences:
         table.add_row(Text(each.id), each.domain, each.strategy, Text(each.goal[:60]), each.outcome_status or "open")
     Console().print(table if experiences else "No experiences yet.")

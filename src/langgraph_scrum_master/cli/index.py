@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from langgraph_scrum_master._internal.shapes import one_of
 from langgraph_scrum_master.cli.memory import AsJson, Embedder, Folder, Namespace, memory_at, progress_bar
 from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.learning.records import MemoryCategory, Strategy
-from langgraph_scrum_master.text.domains import DOMAINS
+from langgraph_scrum_master.text.domains import DOMAINS, Domain
 
 if TYPE_CHECKING:
     from langgraph_scrum_master.learning.assembler import ContextAssembler, FormattedContext
@@ -163,6 +164,8 @@ def premortem(
     as_json: AsJson = False,
 ) -> None:
     """Show past failures in a domain: surprises, root causes and principles."""
+    # Before the memory, which may be missing.
+    one_of("domain", domain, Domain)
     assembler = _assembler(folder, namespace, embedder)
     _show(asyncio.run(assembler.get_premortem_context(domain, strategy, max_tokens=max_tokens)), as_json)
 

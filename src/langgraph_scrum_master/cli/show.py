@@ -17,6 +17,7 @@ from rich.text import Text
 from langgraph_scrum_master._internal.shapes import well_formed
 from langgraph_scrum_master.cli.console import Console
 from langgraph_scrum_master.cli.demo import Playback
+from langgraph_scrum_master.cli.tables import FittingTable
 from langgraph_scrum_master.model import ContextGap, InjectionResult
 
 MOST_DROPPED = 6
@@ -66,7 +67,7 @@ def svg(console: Console) -> str:
 
 
 def _timeline(title: str, playback: Playback) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", expand=True)
+    table = FittingTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", expand=True)
     table.add_column("step", justify="right", style="dim", width=5)
     table.add_column("who", width=13)
     table.add_column("says or does")
@@ -85,7 +86,7 @@ def _styled_name(who: str) -> Text:
 
 def contexts_table(result: InjectionResult) -> Table:
     """The contexts considered: which were kept, and why the others were dropped."""
-    table = Table(
+    table = FittingTable(
         title="What was considered", box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", expand=True
     )
     table.add_column("", width=7)

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
+
 import typer
 
 from langgraph_scrum_master.text.sanitize import escaped_json, visible
+
+NARROW = 60
+"""The width in columns below which help is laid out for narrow terminals."""
+
+
+def narrow_width() -> int | None:
+    """The width of the terminal, by its size or `COLUMNS`, if it is narrow."""
+    width = shutil.get_terminal_size().columns
+    return width if width < NARROW else None
 
 
 def echo(text: str, *, err: bool = False, utf_8: bool = False) -> None:

@@ -73,21 +73,24 @@ def _adr(source: ChangedFile) -> Adr | None:
 
 
 def _adr_pieces(adr: Adr, pieces: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pieces of a decision in force, titled by its number; otherwise one note with its status or successor."""
+    """The pieces of a decision in force, titled by its number; otherwise one note with its status or successor.
+
+    A decision that is only a title is a piece of its own.
+    """
     name = f"ADR-{adr.number}: {_ADR_NUMBER.sub('', adr.title)}"
     if not adr.in_force:
         status = f"superseded by ADR-{adr.successor}" if adr.successor else adr.status.split("\n")[0]
         return [(name, f"Not in force: {status}.")]
     untitled = [(title.removeprefix(adr.title), text) for title, text in pieces]
-    return [(name + title, text) for title, text in untitled if title.lower() != " > status" and (text or not title)]
+    return [(name + title, text) for title, text in untitled if title.lower() != " > status"] or [(name, "")]
 
 
 def sections(text: str, rst: bool = False) -> list[tuple[str, str]]:
-    """The pieces of a document, each with its headings."""
+    """The pieces of a document, each with its headings. Sections that are only a heading are left out."""
     text = FRONT_MATTER.sub("", text)
     return [
         (section.title, piece)
         for section in sections_of(text, rst)
-        for piece in parts(text[section.body : section.end], LONGEST) or [""]
-        if piece or section.title
+        for piece in parts(text[section.body : section.end], LONGEST)
+        if any(map(str.isalnum, piece))
     ]
