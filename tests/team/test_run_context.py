@@ -28,7 +28,6 @@ from langgraph_scrum_master import (
     request_context,
 )
 from langgraph_scrum_master.config import ScrumMasterContext
-from langgraph_scrum_master.memory.store import StoreBackend
 from langgraph_scrum_master.protocols import MemoryStore
 from langgraph_scrum_master.team.runtime import memory_for_namespace
 from langgraph_scrum_master.testing import ScriptedChatModel

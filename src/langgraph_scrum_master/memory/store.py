@@ -20,7 +20,7 @@ from langgraph_scrum_master.rank.embedders import EMBEDDERS, embedder_for
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.candidates import Rows
+    from langgraph_scrum_master.memory.candidates import CandidateRows
     from langgraph_scrum_master.memory.database import Database
     from langgraph_scrum_master.memory.shelf import Shelf
     from langgraph_scrum_master.memory.writer import Writer
@@ -233,7 +233,9 @@ class StoreBackend(Backend):
     def patterns_by_type(self, pattern_type: str) -> list[Record]:
         """The patterns of a type."""
         wanted = {"pattern_type": pattern_type}
-        return self._records(lambda shelf: shelf.select("pattern", "", wanted, 0.0, _FOREVER, _EVERY).take(slice(None, None, -1)))
+        return self._records(
+            lambda shelf: shelf.select("pattern", "", wanted, 0.0, _FOREVER, _EVERY).take(slice(None, None, -1))
+        )
 
     def keyed(self, keys: Sequence[str]) -> list[Record]:
         """The memories with these keys."""
@@ -274,13 +276,13 @@ class StoreBackend(Backend):
             raise StoreError(f"{self.place}: {wrong_embedder(shelf.row.embedder, name)}")
         return shelf
 
-    def _compare(self, query: str, rows: Callable[[Shelf], Rows]) -> list[Ranked]:
+    def _compare(self, query: str, rows: Callable[[Shelf], CandidateRows]) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare
 
         shelf = self.current()
         return compare(shelf, self.embedder, query, rows(shelf), self._recipe)
 
-    def _records(self, rows: Callable[[Shelf], Rows]) -> list[Record]:
+    def _records(self, rows: Callable[[Shelf], CandidateRows]) -> list[Record]:
         shelf = self.current()
         ids = rows(shelf).ids.tolist()
         found = shelf.records(ids)
@@ -291,7 +293,7 @@ def _best_first(found: list[Ranked]) -> list[Ranked]:
     return sorted(found, key=lambda each: (-each.match.score, each.record.key))
 
 
-def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> Rows:
+def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> CandidateRows:
     """The newest decisions that pass the filter."""
     names = ("artifact_type", "decision_type")
     wanted = {name: value for name in names if (value := getattr(filters, name)) is not None}
