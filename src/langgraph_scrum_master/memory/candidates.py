@@ -22,12 +22,12 @@ _ENTRY_BYTES = 200
 """Bytes of a record besides its columns, about."""
 
 
-RowReader: TypeAlias = Callable[[Sequence[int]], list[tuple[Any, ...]]]
+ReadCandidates: TypeAlias = Callable[[Sequence[int]], list[tuple[Any, ...]]]
 """Reads records with these ids, as `Statements.rows`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
+class CandidateRows:
     """Records of a shelf, as rows of a table."""
 
     table: CandidateTable
@@ -38,16 +38,16 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, order: Array | slice) -> Rows:
+    def take(self, order: Array | slice) -> CandidateRows:
         """These of the records, in this order."""
-        return Rows(table=self.table, numbers=self.numbers[order], ids=self.ids[order])
+        return CandidateRows(table=self.table, numbers=self.numbers[order], ids=self.ids[order])
 
-    def newest_first(self) -> Rows:
+    def newest_first(self) -> CandidateRows:
         """The records, newest first."""
         return self.take(np.lexsort((-self.ids, -self.table.gather("created", self.numbers)))) if len(self) else self
 
 
-NO_ROWS = Rows(table=CandidateTable(), numbers=np.zeros(0, "int64"), ids=np.zeros(0, "int64"))
+NO_ROWS = CandidateRows(table=CandidateTable(), numbers=np.zeros(0, "int64"), ids=np.zeros(0, "int64"))
 
 
 class CandidateCache:
@@ -70,7 +70,7 @@ class CandidateCache:
         # A call in another thread continues with the block that it started with.
         self._block = _Block()
 
-    def rows(self, ids: Sequence[int], kinds: Sequence[Kind], read: RowReader) -> Rows:
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind], read: ReadCandidates) -> CandidateRows:
         """The records with these ids, if of these kinds; `read` reads those that are not in memory."""
         block = self._block
         with self._lock:
@@ -79,7 +79,7 @@ class CandidateCache:
             fresh = read(missing)
             with self._lock:
                 block.add([row for row in fresh if row[0] not in block.numbers and row[1] in SEARCHED])
-        LIMIT.use(self, grown=bool(missing))
+        CANDIDATE_LIMIT.use(self, grown=bool(missing))
         return block.rows(ids, kinds)
 
 
@@ -103,14 +103,14 @@ class _Block:
         self.numbers.update(zip(ids, range(first, self.table.size), strict=True))
         self.nbytes = self.table.nbytes + _ENTRY_BYTES * len(self.numbers)
 
-    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> Rows:
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> CandidateRows:
         known = self.numbers
         found = [(each, number) for each in ids if (number := known.get(each)) is not None]
         chosen = np.array(found, dtype="int64").reshape(-1, 2)
         wanted = [SEARCHED.index(kind) for kind in kinds if kind in SEARCHED]
         if len(wanted) < len(SEARCHED):
             chosen = chosen[np.isin(self.kinds.values[chosen[:, 1]], wanted)]
-        return Rows(table=self.table, numbers=chosen[:, 1], ids=chosen[:, 0])
+        return CandidateRows(table=self.table, numbers=chosen[:, 1], ids=chosen[:, 0])
 
 
 class CandidateLimit:
@@ -147,5 +147,5 @@ class CandidateLimit:
             del self._caches[key]
 
 
-LIMIT = CandidateLimit()
+CANDIDATE_LIMIT = CandidateLimit()
 """The limit of this process."""

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from langgraph_scrum_master.memory.candidates import Rows
+from langgraph_scrum_master.memory.candidates import CandidateRows
 from langgraph_scrum_master.memory.records import Kind, Ranked
 from langgraph_scrum_master.memory.shelf import Shelf
 from langgraph_scrum_master.memory.statistics import MergedStatistics
@@ -110,13 +110,15 @@ def search_answers(
     return _ranked(shelf, [ids[i] for i in best], [matches[i] for i in best])
 
 
-def may_answer(shelf: Shelf, need: NeedQuery, kinds: Sequence[Kind], limit: int) -> Rows:
+def may_answer(shelf: Shelf, need: NeedQuery, kinds: Sequence[Kind], limit: int) -> CandidateRows:
     """The candidates for an answer: the records nearest to the need alone, or together with the messages around it."""
     near = (_nearness(shelf, query, kinds, limit) for query in need.queries)
     return shelf.rows(list(dict.fromkeys(number for each in near for number in sorted(each))), kinds)
 
 
-def compare(shelf: Shelf, embedder: Embedder, query: str, rows: Rows, recipe: Recipe = DEFAULT_RECIPE) -> list[Ranked]:
+def compare(
+    shelf: Shelf, embedder: Embedder, query: str, rows: CandidateRows, recipe: Recipe = DEFAULT_RECIPE
+) -> list[Ranked]:
     """These records in their order, each scored on its own, without support."""
     if not len(rows):
         return []
@@ -128,7 +130,7 @@ def _query(text: str, corpus: Corpus, embedder: Embedder | None, recipe: Recipe)
     return RankQuery(text, corpus, embedder, now=recipe.now, models=recipe.models, tuning=recipe.tuning)
 
 
-def _candidates(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> Rows:
+def _candidates(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int) -> CandidateRows:
     """The nearest by vectors and by words, with the session neighbours and citations of the best of them."""
     nearness = _nearness(shelf, query, kinds, limit)
     ids = sorted(nearness)
@@ -152,14 +154,16 @@ def _nearness(shelf: Shelf, query: RankQuery, kinds: Sequence[Kind], limit: int)
     return nearness
 
 
-def _agreement(found: Sequence[tuple[Shelf, Rows]], query: RankQuery, recipe: Recipe) -> tuple[Agreement, Candidates]:
+def _agreement(
+    found: Sequence[tuple[Shelf, CandidateRows]], query: RankQuery, recipe: Recipe
+) -> tuple[Agreement, Candidates]:
     """The agreement of the records of several shelves with a query."""
     filled = [(shelf, rows) for shelf, rows in found if len(rows)]
     candidates = _as_candidates(filled, recipe)
     return agreement(query, candidates, spaces_for(recipe), [len(rows) for _, rows in filled]), candidates
 
 
-def _as_candidates(filled: Sequence[tuple[Shelf, Rows]], recipe: Recipe) -> Candidates:
+def _as_candidates(filled: Sequence[tuple[Shelf, CandidateRows]], recipe: Recipe) -> Candidates:
     """The records of several shelves as one set of candidates."""
     by_model = {
         space: np.concatenate([shelf.model_vectors(rows.ids.tolist(), space, model) for shelf, rows in filled])
@@ -169,7 +173,7 @@ def _as_candidates(filled: Sequence[tuple[Shelf, Rows]], recipe: Recipe) -> Cand
     return Candidates.of(parts, by_model, lambda: [text for each in filled for text in _texts(*each)])
 
 
-def _texts(shelf: Shelf, rows: Rows) -> list[str]:
+def _texts(shelf: Shelf, rows: CandidateRows) -> list[str]:
     ids = rows.ids.tolist()
     records = shelf.records(ids)
     # Another process may have deleted a record in the meantime.
@@ -181,7 +185,7 @@ def _ranked(shelf: Shelf, ids: Sequence[int], matches: Sequence[Match]) -> list[
     return [Ranked(records[each], match) for each, match in zip(ids, matches, strict=True) if each in records]
 
 
-def _around(shelf: Shelf, best: Rows, tuning: RankTuning) -> set[int]:
+def _around(shelf: Shelf, best: CandidateRows, tuning: RankTuning) -> set[int]:
     """The session neighbours of these records, and the records that they cite."""
     table, supporters = best.table, best.numbers[: tuning.supporters]
     if not len(supporters):

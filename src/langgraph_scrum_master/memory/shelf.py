@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from langgraph_scrum_master.errors import EmbeddingError
-from langgraph_scrum_master.memory.candidates import NO_ROWS, CandidateCache, Rows
+from langgraph_scrum_master.memory.candidates import NO_ROWS, CandidateCache, CandidateRows
 from langgraph_scrum_master.memory.database import FOREVER, Database, ShelfRow, Statements
 from langgraph_scrum_master.memory.records import SEARCHED, Kind, Record
 from langgraph_scrum_master.memory.statistics import Statistics
@@ -114,7 +114,7 @@ class Shelf:
         with self._database.reading() as statements:
             return statements.nearest(self._row, kind, vector, limit)
 
-    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> Rows:
+    def rows(self, ids: Sequence[int], kinds: Sequence[Kind]) -> CandidateRows:
         """The records with these ids, if of these kinds."""
         return self._candidates.rows(ids, kinds, self._read_rows) if self._row is not None else NO_ROWS
 
@@ -155,7 +155,7 @@ class Shelf:
 
     def newest(
         self, kinds: Sequence[Kind], limit: int, session: str = "", since: float = 0.0, until: float = FOREVER
-    ) -> Rows:
+    ) -> CandidateRows:
         """The newest records of these kinds, created between two times or in the session, newest first."""
         if self._row is None:
             return NO_ROWS
@@ -166,7 +166,7 @@ class Shelf:
                 found.update(statements.newest_of_session(shelf, session, limit))
         return self.rows(sorted(found), kinds).newest_first().take(slice(limit))
 
-    def matching(self, kind: Kind, wanted: Mapping[str, str], limit: int) -> Rows:
+    def matching(self, kind: Kind, wanted: Mapping[str, str], limit: int) -> CandidateRows:
         """The newest records of a kind whose metadata have all of these values."""
         if self._row is None:
             return NO_ROWS
@@ -174,7 +174,9 @@ class Shelf:
             ids = statements.with_facets(self._row.id, kind, facets_of(wanted), limit)
         return self.rows(self._with_values(ids, wanted), (kind,)).newest_first()
 
-    def select(self, kind: Kind, agent: str, wanted: Mapping[str, str], since: float, until: float, limit: int) -> Rows:
+    def select(
+        self, kind: Kind, agent: str, wanted: Mapping[str, str], since: float, until: float, limit: int
+    ) -> CandidateRows:
         """The newest records of a kind with these values, created between two times, optionally by an agent."""
         if self._row is None:
             return NO_ROWS

@@ -21,7 +21,7 @@ from langgraph_scrum_master.rank.match import Match
 from langgraph_scrum_master.rank.recipe import DEFAULT_RECIPE, Recipe
 
 if TYPE_CHECKING:
-    from langgraph_scrum_master.memory.candidates import Rows
+    from langgraph_scrum_master.memory.candidates import CandidateRows
     from langgraph_scrum_master.memory.database import Database
     from langgraph_scrum_master.memory.shelf import Shelf
     from langgraph_scrum_master.memory.writer import Writer
@@ -288,13 +288,13 @@ class StoreBackend(Backend):
             raise StoreError(f"{self.place}: {wrong_embedder(shelf.row.embedder, name)}")
         return shelf
 
-    def _compare(self, query: str, rows: Callable[[Shelf], Rows]) -> list[Ranked]:
+    def _compare(self, query: str, rows: Callable[[Shelf], CandidateRows]) -> list[Ranked]:
         from langgraph_scrum_master.memory.search import compare
 
         shelf = self.current()
         return compare(shelf, self.embedder, query, rows(shelf), self._recipe)
 
-    def _records(self, rows: Callable[[Shelf], Rows]) -> list[Record]:
+    def _records(self, rows: Callable[[Shelf], CandidateRows]) -> list[Record]:
         shelf = self.current()
         ids = rows(shelf).ids.tolist()
         found = shelf.records(ids)
@@ -305,7 +305,7 @@ def _best_first(found: list[Ranked]) -> list[Ranked]:
     return sorted(found, key=lambda each: (-each.match.score, each.record.key))
 
 
-def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> Rows:
+def _decisions(shelf: Shelf, filters: DecisionFilter, limit: int) -> CandidateRows:
     """The newest decisions that pass the filter."""
     names = ("artifact_type", "decision_type")
     wanted = {name: value for name in names if (value := getattr(filters, name)) is not None}
