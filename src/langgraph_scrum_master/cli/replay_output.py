@@ -155,7 +155,8 @@ def _print_step(console: Console, step: ReplayStep) -> None:
     elif differs:
         console.print(Text("Hypothetical, a replay with these settings differs:", style="italic"))
         for change in (change for each in differs.steps for change in each.changes):
-            console.print(Text(f"  {change.what}: {_value(change.before)} → {_value(change.after)}", style="italic"))
+            then, now = (_line(_value(value)) or "none" for value in (change.before, change.after))
+            console.print(Text(f"  {change.what}: {then} → {now}", style="italic"))
     else:
         console.print(Text("Hypothetical, a replay with these settings does the same.", style="italic"))
     if step.recorded is None and step.result is not None:
