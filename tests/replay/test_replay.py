@@ -560,6 +560,15 @@ def test_what_was_recorded_comes_first_and_a_replay_is_marked_as_hypothetical(da
     assert " ".join(detail.split()).endswith(counted)
 
 
+def test_a_narrow_terminal_shows_both_sides_of_a_step(database: Path) -> None:
+    done = CliRunner().invoke(app, ["replay", str(database), "--thread", "one"], env={"COLUMNS": "40"})
+
+    (row,) = re.findall(r"^  1 .*?(?=^  2 )", done.stdout, re.M | re.S)
+    assert "recorded: injected" in row
+    assert "hypothetical: abstained" in row
+    assert max(map(len, done.stdout.splitlines())) <= 40
+
+
 def test_a_step_without_a_recorded_result_says_so(tmp_path: Path) -> None:
     shown = run("replay", str(_chat(tmp_path, [("dev", ASKS)]))).stdout
 
