@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -115,12 +115,12 @@ TEAM_RUNS: dict[str, list[tuple[str, str]]] = {
 """What the agents say, by thread. The developer of the invoices ignores what it gets."""
 
 
-def write_database(folder: Path) -> Path:
+def write_database(folder: Path, runs: Mapping[str, list[tuple[str, str]]] = TEAM_RUNS) -> Path:
     """A checkpoint database of a graph with a scrum master, one thread for each of the team's runs."""
     path = folder / "team.sqlite"
     with closing(sqlite3.connect(path, check_same_thread=False)) as connection:
         saver = SqliteSaver(connection, serde=checkpoint_serde())
-        for thread, said in TEAM_RUNS.items():
+        for thread, said in runs.items():
             graph: Any = _team(said).compile(checkpointer=saver)
             graph.invoke({"messages": [("user", "Please go on.")]}, {"configurable": {"thread_id": thread}})
     return path

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from langchain_core.messages import HumanMessage, RemoveMessage
+from langchain.agents import create_agent
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langgraph.channels import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
@@ -28,7 +29,15 @@ from typer.testing import CliRunner, Result
 from typing_extensions import TypedDict
 
 from builders import DECISION, QUESTION, Given, a_context, a_state, says
-from langgraph_scrum_master import ChromaMemory, ConfigError, Decision, InjectionConfig, ScrumMaster, checkpoint_serde
+from langgraph_scrum_master import (
+    ChromaMemory,
+    ConfigError,
+    Decision,
+    InjectionConfig,
+    ScrumMaster,
+    ScrumMasterMiddleware,
+    checkpoint_serde,
+)
 from langgraph_scrum_master.cli.app import app
 from langgraph_scrum_master.errors import DecodeError, NotFoundError
 from langgraph_scrum_master.model import Snapshot
@@ -40,7 +49,7 @@ from langgraph_scrum_master.replay.threads import threads
 from langgraph_scrum_master.team.observe import observe
 from langgraph_scrum_master.team.record.files import snapshots_in, write_snapshots
 from langgraph_scrum_master.team.record.snapshots import taken
-from langgraph_scrum_master.testing import FixedClock
+from langgraph_scrum_master.testing import FixedClock, ScriptedChatModel
 from resumed import build
 
 pytestmark = pytest.mark.checkpoint
@@ -560,11 +569,51 @@ def test_what_was_recorded_comes_first_and_a_replay_is_marked_as_hypothetical(da
     assert " ".join(detail.split()).endswith(counted)
 
 
+def test_a_narrow_terminal_shows_both_sides_of_a_step(database: Path) -> None:
+    done = CliRunner().invoke(app, ["replay", str(database), "--thread", "one"], env={"COLUMNS": "40"})
+
+    (row,) = re.findall(r"^  1 .*?(?=^  2 )", done.stdout, re.M | re.S)
+    assert "recorded: injected" in row
+    assert "hypothetical: abstained" in row
+    assert max(map(len, done.stdout.splitlines())) <= 40
+
+
 def test_a_step_without_a_recorded_result_says_so(tmp_path: Path) -> None:
     shown = run("replay", str(_chat(tmp_path, [("dev", ASKS)]))).stdout
 
     assert re.search(r"  1 +dev .*no record +abstained", shown)
     assert "No record of this step. Hypothetical, a replay with these settings:" in shown
+
+
+def test_what_the_middleware_of_an_agent_injected_is_recorded(tmp_path: Path, connection: sqlite3.Connection) -> None:
+    def script(prompt: list[BaseMessage]) -> str:
+        return "Done: the keys go into Redis." if any(DECISION in each.text for each in prompt) else QUESTION
+
+    middleware: Any = [ScrumMasterMiddleware(sources=[Given(a_context())])]
+    saver = SqliteSaver(connection, serde=checkpoint_serde())
+    model = ScriptedChatModel(script=script)
+    agent: Any = create_agent(model, tools=[], middleware=middleware, name="dev", checkpointer=saver)
+    agent.invoke({"messages": [HumanMessage("Build it.")]}, {"configurable": {"thread_id": "t"}})
+    connection.close()
+
+    steps = replay(tmp_path / "c.db").steps
+
+    assert [step.said for step in steps if step.recorded_outcome == "injected"] == [QUESTION]
+    assert [step.said for step in steps if step.recorded_outcome == "silent"][:1] == ["Build it."]
+    assert {step.injection_outcome for step in steps if step.recorded} == {"used"}
+
+
+def test_an_injection_in_another_branch_is_not_recorded_of_a_step() -> None:
+    graph: Any = build().compile(checkpointer=InMemorySaver(serde=checkpoint_serde()))
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    graph.invoke({"messages": [HumanMessage("Build it.")]}, thread)
+    start = next(state for state in graph.get_state_history(thread) if state.next == ("dev",))
+    graph.update_state(start.config, {"messages": [HumanMessage("By hand.")]})
+
+    found = replay(graph.get_state_history(thread), scrum_master=GRAPHS)
+
+    assert [step.recorded_outcome for step in found.steps].count("injected") == 1
+    assert found.steps[-1].recorded_outcome == "no record"
 
 
 def test_what_a_node_of_another_name_injected_is_recorded(tmp_path: Path, connection: sqlite3.Connection) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -27,7 +30,7 @@ from langgraph_scrum_master import (
     testing,
 )
 from langgraph_scrum_master.memory import CodePattern
-from langgraph_scrum_master.model import Observation, Query
+from langgraph_scrum_master.model import Expectation, Observation, Query
 from langgraph_scrum_master.protocols import Detector, Embedder, MemoryStore, Source, State
 from langgraph_scrum_master.rank.embedders import embedder_for
 from langgraph_scrum_master.retrieval.sources import ArchitectureSource, MemorySource, SprintSource, StateSource
@@ -47,7 +50,7 @@ from langgraph_scrum_master.testing import (
     assert_injected,
     assert_no_gap,
 )
-from langgraph_scrum_master.testing.cases import cases
+from langgraph_scrum_master.testing.cases import SnapshotCase, cases
 from langgraph_scrum_master.testing.conformance import QUEUE
 
 pytest_plugins = ["pytester"]
@@ -55,6 +58,50 @@ pytest_plugins = ["pytester"]
 ASKS = "To which queue do refunds go?"
 STUCK = a_state(("user", "Build the refunds."), ("dev", ASKS))
 PLUGIN = "langgraph_scrum_master.testing.plugin"
+
+
+STATE = a_state(("dev", ASKS), decisions=[{"summary": "Refunds go to the queue refunds-v2."}])
+
+
+@pytest.mark.parametrize(
+    ("expected", "problem"),
+    [
+        (Expectation(outcome="injected"), ""),
+        (Expectation(outcome="silent", note="a greeting"), "outcome: 'injected', expected 'silent' (a greeting)"),
+        (Expectation(outcome="injected", keys=("ADR-9",)), "not injected: 'ADR-9'"),
+    ],
+)
+def test_a_snapshot_that_says_what_should_happen_is_checked_for_that(
+    tmp_path: Path, expected: Expectation, problem: str
+) -> None:
+    (case,) = _cases_of(tmp_path, expected)
+
+    with pytest.raises(AssertionError, match=re.escape(problem)) if problem else nullcontext():
+        assert case.check() is not None
+
+
+def test_a_context_that_must_not_be_injected_is_named(tmp_path: Path) -> None:
+    (case,) = _cases_of(tmp_path, Expectation(outcome="injected"))
+    result = case.check()
+    assert result is not None
+    (key,) = [context.key for context in result.contexts_retrieved]
+
+    (case,) = _cases_of(tmp_path, Expectation(outcome="injected", without=(key,)))
+
+    with pytest.raises(AssertionError, match=re.escape(f"  injected: {key!r}")):
+        case.check()
+
+
+def test_recording_keeps_what_should_happen(tmp_path: Path) -> None:
+    (case,) = _cases_of(tmp_path, Expectation(outcome="silent"), update=True)
+
+    with pytest.raises(AssertionError, match="expected 'silent'"):
+        case.check()
+
+
+def _cases_of(folder: Path, expected: Expectation, update: bool = False) -> list[SnapshotCase]:
+    write_snapshots(folder / "x.json", [replace(taken(STATE, at=""), expected=expected)])
+    return list(cases(folder, update=update))
 
 
 def test_every_name_is_there() -> None:

@@ -34,7 +34,7 @@ def print_replay(console: Console, replay: Replay, differences: Difference | Non
 
     With differences, print those instead of the gaps.
     """
-    console.print(_overview(replay.steps))
+    console.print(_overview(replay.steps, narrow=console.width < _NARROW_TERMINAL))
     ran = {step.thread for step in replay.steps if step.ran}
     for step in replay.steps:
         if differences is None and _is_detailed(step, ran):
@@ -73,15 +73,15 @@ def conversations(steps: Iterable[ReplayStep]) -> dict[str, list[ReplayStep]]:
     return groups
 
 
-def _overview(steps: Iterable[ReplayStep]) -> Table:
+def _overview(steps: Iterable[ReplayStep], narrow: bool) -> Table:
     table = Table(box=box.SIMPLE_HEAD, expand=True)
-    for name, options in _COLUMNS.items():
+    for name, options in (_NARROW_COLUMNS if narrow else _COLUMNS).items():
         table.add_column(name, **options)
     groups = conversations(steps)
     for name, group in groups.items():
         if len(groups) > 1:
             table.add_section()
-            table.add_row("", "", Text(name or "no thread", style="bold"))
+            table.add_row(*([""] * (len(table.columns) > 2)), "", Text(name or "no thread", style="bold"))
         _add_steps(table, group)
     return table
 
@@ -91,7 +91,9 @@ def _add_steps(table: Table, steps: Iterable[ReplayStep]) -> None:
         some = list(group)
         if quiet and len(some) > 3:
             _add_step(table, some[0])
-            table.add_row("…", "", f"{len(some) - 2} more steps without a gap", style="dim")
+            table.add_row(
+                "…", *([""] * (len(table.columns) > 2)), f"{len(some) - 2} more steps without a gap", style="dim"
+            )
             some = some[-1:]
         for step in some:
             _add_step(table, step)
@@ -103,11 +105,23 @@ def _is_quiet(step: ReplayStep) -> bool:
 
 def _add_step(table: Table, step: ReplayStep) -> None:
     said = Text("\n").join([Text(_line(step.said)), *(Text(gap, style="yellow") for gap in _gaps(step))])
-    table.add_row(_place(step), Text(step.speaker), said, _then(step), _now(step))
+    if len(table.columns) > len(_NARROW_COLUMNS):
+        table.add_row(_place(step), Text(step.speaker), said, _then(step), _now(step))
+    else:
+        outcomes = Text.assemble("\nrecorded: ", _then(step), "\nhypothetical: ", _now(step))
+        table.add_row(_place(step), Text.assemble(f"{step.speaker}: " if step.speaker else "", said, outcomes))
 
 
 _NARROW: dict[str, Any] = {"max_width": 24, "overflow": "fold"}
 """File names may be long and must leave room for the other columns."""
+
+_NARROW_TERMINAL = 60
+"""Below so many columns, all about a step is in one cell."""
+
+_NARROW_COLUMNS: dict[str, dict[str, Any]] = {
+    "step": {"style": "dim", "max_width": 8, "overflow": "fold"},
+    "what": {"ratio": 1, "overflow": "fold"},
+}
 
 _COLUMNS: dict[str, dict[str, Any]] = {
     "step": {"style": "dim", **_NARROW},
@@ -155,7 +169,8 @@ def _print_step(console: Console, step: ReplayStep) -> None:
     elif differs:
         console.print(Text("Hypothetical, a replay with these settings differs:", style="italic"))
         for change in (change for each in differs.steps for change in each.changes):
-            console.print(Text(f"  {change.what}: {_value(change.before)} → {_value(change.after)}", style="italic"))
+            then, now = (_line(_value(value)) or "none" for value in (change.before, change.after))
+            console.print(Text(f"  {change.what}: {then} → {now}", style="italic"))
     else:
         console.print(Text("Hypothetical, a replay with these settings does the same.", style="italic"))
     if step.recorded is None and step.result is not None:

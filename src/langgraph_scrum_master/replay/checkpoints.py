@@ -78,15 +78,16 @@ def history_steps(states: Sequence[object]) -> Iterator[Placed]:
         metadata, (values, at) = dict_of(read(state, "metadata")), unwrapped(state)
         if metadata.get("source") == "input":
             continue
-        result = _recorded_result(values, unwrapped(after)[0]) if after is not None else None
-        ran = _is_ours(items_of(read(state, "next"))) or result is not None
+        followed = after is not None and _parent_of(after) == _id_of(state)
+        result = _recorded_result(values, unwrapped(after)[0]) if followed else None
+        ran = (followed and _is_ours(items_of(read(state, "next")))) or result is not None
         snapshot = taken(
             values,
             at=at,
             thread=str(dict_of(dict_of(read(state, "config")).get("configurable")).get("thread_id", "")),
             step=metadata.get("step", 0),
             origin="checkpoint",
-            ran=ran and after is not None,
+            ran=ran,
             result=result,
         )
         yield Placed("", snapshot)
@@ -127,6 +128,14 @@ def _snapshot(place: Place, current: CheckpointTuple, after: CheckpointTuple | N
         ran=ran,
         result=result,
     )
+
+
+def _parent_of(state: object) -> object:
+    return dict_of(dict_of(read(state, "parent_config")).get("configurable")).get("checkpoint_id")
+
+
+def _id_of(state: object) -> object:
+    return dict_of(dict_of(read(state, "config")).get("configurable")).get("checkpoint_id")
 
 
 def _is_ours(nodes: Iterable[object]) -> bool:

@@ -7,7 +7,12 @@ function choose(index, focus = true) {
   chosen = index;
   if (rows[index].place >= 0) scrollToPlace(rows[index].place);
   drawRows();
-  if (focus) el("turns").focus({preventScroll: true});
+  if (focus) {
+    el("turns").focus({preventScroll: true});
+    const turn = document.getElementById(`turn-${index}`);
+    // The window may be lower than the timeline.
+    if (turn) turn.scrollIntoView({block: "nearest"});
+  }
   drawDetail(rows[index]);
 }
 function toDetail() { el("detail").focus({preventScroll: true}); el("detail").scrollIntoView(); }

@@ -84,8 +84,8 @@ function candidates(result, step) {
     const score = each.relevance_score || 0, name = each.title || (each.content || "").slice(0, 80) || each.key;
     const track = make("div", {class: "track", role: "meter", "aria-label": `score of ${name}`, "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": score.toFixed(2), "--value": `${100 * score}%`, "--bar": `${100 * bar}%`}, make("i"), make("u", {"data-label": `bar ${bar.toFixed(2)}`}));
     return make("li", {class: `${each.fate === "kept" ? "kept" : ""}${i ? "" : " first"}`},
-      make("div", {class: "candidate"}, make("span", {class: "name", title: name}, marked(name)), track, make("b", {}, score.toFixed(2)), make("span", {class: "why"}, make("span", {class: each.fate === "kept" ? "good" : ""}, each.fate === "kept" && each.truncated ? "kept, trimmed to the budget" : FATES[each.fate] || each.fate), ` · ${each.source}`)),
-      make("details", {}, make("summary", {}, "Text and similarities"), prose(each.content || "(its text was not kept)"), alike(each.strengths || {}), pairs([["key", each.key], ["made", each.created_at], ["agreement", each.weighted_agreement ? `${each.weighted_agreement.toFixed(2)} of 8.5` : ""]])));
+      make("details", {}, make("summary", {class: "candidate"}, make("span", {class: "name", title: name}, marked(name)), track, make("b", {}, score.toFixed(2)), make("span", {class: "why"}, make("span", {class: each.fate === "kept" ? "good" : ""}, each.fate === "kept" && each.truncated ? "kept, trimmed to the budget" : FATES[each.fate] || each.fate), ` · ${each.source}`)),
+        prose(each.content || "(its text was not kept)"), alike(each.strengths || {}), pairs([["key", each.key], ["made", each.created_at], ["agreement", each.weighted_agreement ? `${each.weighted_agreement.toFixed(2)} of 8.5` : ""]])));
   }));
 }
 

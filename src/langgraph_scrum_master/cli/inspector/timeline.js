@@ -112,15 +112,21 @@ function scrollToPlace(place) {
   else if (top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW - box.clientHeight;
 }
 
-// Cycles in words, each with a way to its first turn.
+// Cycles in words, each with a way to its first turn. A cycle that goes on is the same one.
 function drawCycles() {
-  const found = new Map();
-  for (const row of rows) row.step.cycles.forEach((cycle, i) => found.set(`${cycle.agents_involved}\n${cycle.topic}`, [cycle, ((row.step.cycle_turns || [])[i] || [])[0], row]));
+  const found = [];
+  for (const row of rows) row.step.cycles.forEach((cycle, i) => {
+    const ids = (row.step.cycle_turns || [])[i] || [], who = [...cycle.agents_involved].sort().join(" ↔ ");
+    let same = found.find(each => each.who === who && ids.some(id => each.ids.has(id)));
+    if (!same) found.push(same = {who, ids: new Set(), first: ids[0], row, count: 0});
+    ids.forEach(id => same.ids.add(id));
+    if (cycle.exchange_count >= same.count) [same.count, same.topic] = [cycle.exchange_count, cycle.topic];
+  });
   const byId = new Map(rows.filter(row => !row.turn.again).map(row => [row.turn.id, row]));
-  const list = [...found.values()].map(([cycle, id, row]) => {
-    const to = make("button", {type: "button"}, cycle.topic || "the same act");
-    to.addEventListener("click", () => choose((byId.get(id) || row).index));
-    return [cycle.agents_involved.join(" ↔ "), to, `${cycle.exchange_count} ×`];
+  const list = found.map(({who, first, row, topic, count}) => {
+    const to = make("button", {type: "button"}, topic || "the same act");
+    to.addEventListener("click", () => choose((byId.get(first) || row).index));
+    return [who, to, `${count} ×`];
   });
   el("cycles").replaceChildren(...(list.length ? [make("h3", {}, several(list.length, "cycle")), table(["who", "the same again", "times"], list)] : []));
 }
