@@ -10,11 +10,12 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from langgraph_scrum_master._internal.shapes import items_of, text_of
-from langgraph_scrum_master._internal.threads import wait_for
+from langgraph_scrum_master._internal.threads import off_loop, wait_for
 from langgraph_scrum_master.dialogue.assembler import MAX_TOKENS, PromptAssembler, checked_tokens
 from langgraph_scrum_master.dialogue.session import thread_of
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.scrum_master import ScrumMaster
+from langgraph_scrum_master.team.history import waiting
 from langgraph_scrum_master.team.reader import Reader
 from langgraph_scrum_master.team.runtime import NODE_NAME
 from langgraph_scrum_master.team.state import ScrumMasterState
@@ -112,7 +113,8 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
         """Await the model with the context that waits for the agent."""
-        return await handler(self._with_context(request))
+        # It may have to read the conversation.
+        return await handler(await off_loop(self._with_context, request) if waiting(request.state) else request)
 
     def _with_context(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         reader = self._reader()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import time
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph import START, MessagesState, StateGraph
 
-from langgraph_scrum_master import InjectionConfig, ScrumMaster
+from langgraph_scrum_master import InjectionConfig, ScrumMaster, ScrumMasterState
 from langgraph_scrum_master.team.observe import Watcher, observe
 
 QUESTION = "To which queue do the refunds of shop {} go?"
@@ -77,3 +81,66 @@ def test_a_question_at_the_end_of_a_long_message_is_noticed() -> None:
     found = observe({"messages": [AIMessage(text, name="dev", id="s1")]}, now="").questions
 
     assert [question.text for question in found] == [QUESTION.format(1)]
+
+
+class TeamState(MessagesState, ScrumMasterState):
+    """A team's state, with what is searched."""
+
+    decisions: list[Any]
+    adrs: list[Any]
+    current_story: Any
+
+
+ANSWER = "Refunds of shop 7 go to the queue refunds-eu, with three retries."
+
+
+def a_long_state() -> dict[str, Any]:
+    """About five million characters, with one answer among them."""
+    decisions = [{"id": f"d{number}", "summary": report(number, 200_000)} for number in range(10)]
+    adrs = [{"id": f"adr-{number}", "text": report(number, 200_000), "status": "accepted"} for number in range(5)]
+    messages = [AIMessage(report(number, 100_000), name="dev", id=f"r{number}") for number in range(10)]
+    return {
+        "messages": [HumanMessage("Build it.", id="h"), *messages, AIMessage(QUESTION.format(7), name="dev", id="q")],
+        "decisions": [*decisions, {"id": "answer", "summary": ANSWER}],
+        "adrs": adrs,
+        "current_story": {"title": report(1, 1_000_000)},
+    }
+
+
+async def test_the_event_loop_goes_on_while_a_long_state_is_served(tmp_path: Path) -> None:
+    for number in range(6):
+        text = f"# ADR {number}\n\nStatus: Accepted\n\n{report(number, 800_000)}"
+        (tmp_path / f"adr-{number}.md").write_text(text, encoding="utf-8")
+    sources = ("state", "sprint", "architecture")
+    config = InjectionConfig(
+        enabled_sources=sources, architecture_path=str(tmp_path), deadline=30.0, log_injections=False
+    )
+    builder = StateGraph(TeamState)
+    builder.add_node("scrum_master", ScrumMaster(config=config, redact="secrets", recorder=lambda result: None).node)
+    builder.add_edge(START, "scrum_master")
+    graph = builder.compile()
+    await graph.ainvoke({"messages": [AIMessage(QUESTION.format(1), name="dev", id="q")], "decisions": [ANSWER]})
+    pauses: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            began = time.monotonic()
+            await asyncio.sleep(0.001)
+            pauses.append(time.monotonic() - began)
+
+    ticker = asyncio.create_task(tick())
+    result = (await graph.ainvoke(a_long_state()))["injection_result"]
+    ticker.cancel()
+    print(
+        max(pauses),
+        len(pauses),
+        sorted(pauses)[-8:],
+        result.duration_ms,
+        result.failures,
+        [(d.key, round(d.relevance_score, 2), d.why) for d in result.dropped],
+    )
+
+    assert result.injected
+    assert result.failures == ()
+    assert len(pauses) > 50, "the loop goes on"
+    assert max(pauses) < 1.0

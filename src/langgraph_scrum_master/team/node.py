@@ -56,19 +56,26 @@ class PreModelHook(Runnable[Any, dict[str, Any]]):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The update for a state, with the model's input."""
         state = self._reader.at_turn(input)
-        return self._with_prompt(state, self._step.run(state, self._reader))
+        update = self._step.run(state, self._reader)
+        whole = _with_update(state, update)
+        return _with_prompt(state, update, self._step.text_for(self._reader, whole))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The same without blocking the event loop."""
         state = self._reader.at_turn(input)
-        return self._with_prompt(state, await self._step.arun(state, self._reader))
+        update = await self._step.arun(state, self._reader)
+        whole = _with_update(state, update)
+        return _with_prompt(state, update, await self._step.atext_for(self._reader, whole))
 
-    def _with_prompt(self, state: State, update: dict[str, Any]) -> dict[str, Any]:
-        waiting = merge_payloads(state.get(CONTEXT_KEY), update.get(CONTEXT_KEY))
-        text = self._step.text_for(self._reader, {**state, **update, CONTEXT_KEY: waiting})
-        # With an empty list the model reads `messages`; without the key it would read its previous input.
-        prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NODE_NAME)] if text else []
-        return {**update, "llm_input_messages": prompt}
+
+def _with_update(state: State, update: dict[str, Any]) -> State:
+    return {**state, **update, CONTEXT_KEY: merge_payloads(state.get(CONTEXT_KEY), update.get(CONTEXT_KEY))}
+
+
+def _with_prompt(state: State, update: dict[str, Any], text: str) -> dict[str, Any]:
+    # With an empty list the model reads `messages`; without the key it would read its previous input.
+    prompt = [*items_of(state.get("messages")), HumanMessage(text, name=NODE_NAME)] if text else []
+    return {**update, "llm_input_messages": prompt}
 
 
 def check_graph(builder: StateGraph[Any, Any, Any, Any], *, deliver_message: bool = False) -> None:

@@ -35,7 +35,7 @@ from langgraph_scrum_master.protocols import Clock, Detector, MemoryStore, Recor
 from langgraph_scrum_master.team.delivery import state_update, target_for
 from langgraph_scrum_master.team.detect import detect, tuned_detectors
 from langgraph_scrum_master.team.history import has_injections, injected_keys, unsettled_gaps
-from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, health_status, observe
+from langgraph_scrum_master.team.observe import Watcher, cycle_analysis, glance, has_team_keys, health_status, observe
 from langgraph_scrum_master.team.observe.asking import asks
 from langgraph_scrum_master.team.record.facts import count_result, facts, log, outcome, record_outcome, record_result
 from langgraph_scrum_master.team.record.redaction import redacted, redacted_snapshot
@@ -55,6 +55,11 @@ MOST_PENDING = 8
 
 PICKED_FROM = 20
 """Number of candidates that an assistant picks from."""
+
+_QUICK = 4_000
+"""Characters that are read on the event loop, in about a millisecond."""
+
+_PATIENCE = 1.0
 
 Emit: TypeAlias = Callable[[str, dict[str, Any]], None]
 """Receives events while a step runs."""
@@ -137,6 +142,17 @@ class Pipeline:
             if sighting.failure or not sighting.calm:
                 return replace(sighting, span_ns=(began, time.time_ns()))
         return {} if seen.figures is None else {FIGURES_KEY: dict(seen.figures)}
+
+    def takes_long(self, state: object) -> bool:
+        """Whether looking at the state may take longer than an event loop may be blocked."""
+        if not isinstance(state, dict) or has_team_keys(state):
+            return True
+        return self.watcher.unread(state.get("messages")) > _QUICK
+
+    @property
+    def patience(self) -> float:
+        """Seconds for a computation of our own: the deadline, but time enough for a busy machine."""
+        return max(_PATIENCE, self.config.deadline)
 
     def _glance(self, state: object, running: bool, whole: bool) -> Observation | None:
         """The observation if the built-in detectors find nothing; without `whole`, only its statistics."""
@@ -229,7 +245,7 @@ class Pipeline:
     async def _serve(self, sighting: Sighting, memory: MemoryStore | None, emit: Emit) -> InjectionResult:
         started = self.clock()
         gap, *pending = sighting.gaps
-        emit("gap", cleaned(gap_facts(gap), self.redact))
+        emit("gap", await self.shown(gap))
         finding = await self.find(gap, sighting, memory)
         emit("retrieved", {"gap_id": gap.gap_id, "kept": len(finding.contexts), "dropped": len(finding.dropped)})
         with telemetry.span("fit"):
@@ -248,9 +264,9 @@ class Pipeline:
         if not finding.contexts:
             return self.fit(gap, finding, sighting)
         try:
-            return await within(self.config.deadline, self.fit, gap, finding, sighting)
+            return await within(self.patience, self.fit, gap, finding, sighting)
         except TimeoutError as error:
-            failures = (*finding.failures, SourceFailure.of("fit", error, self.config.deadline))
+            failures = (*finding.failures, SourceFailure.of("fit", error, self.patience))
             return self.fit(gap, Finding(contexts=(), dropped=finding.dropped, failures=failures), sighting)
 
     async def answer(
@@ -291,10 +307,15 @@ class Pipeline:
         result = replace(
             self.fit(gap, Finding(contexts=()), sighting), pending=tuple(pending[:MOST_PENDING]), escalated=True
         )
-        emit("escalated", cleaned(gap_facts(gap), self.redact))
+        emit("escalated", await self.shown(gap))
         await self._record(result)
         await record_result(result, self._snapshot(sighting, ()), self.config.deadline, self.snapshots)
         return result
+
+    async def shown(self, gap: ContextGap) -> dict[str, Any]:
+        """The facts of a gap for events and traces, redacted off the event loop."""
+        facts = gap_facts(gap)
+        return facts if self.redact is None else await within(self.patience, cleaned, facts, self.redact)
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Search all sources; return passages that are relevant, new to the agent and distinct."""
@@ -312,10 +333,10 @@ class Pipeline:
             return Finding(contexts=(), failures=tuple(late))
         try:
             picked = await self._picked(gap, queries, new, until)
-            kept, further = await within(seconds, self._chosen, new) if picked is None else picked
-            shown = await within(seconds, passages, kept, queries, self.count_tokens)
+            kept, further = await within(self.patience, self._chosen, new) if picked is None else picked
+            shown = await within(self.patience, passages, kept, queries, self.count_tokens)
         except TimeoutError as error:
-            failures = (*failures, SourceFailure.of("selection", error, seconds))
+            failures = (*failures, SourceFailure.of("selection", error, self.patience))
             return Finding(contexts=(), dropped=tuple(left), failures=failures)
         return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
 
@@ -329,11 +350,11 @@ class Pipeline:
         seconds = self.config.deadline
         failures: tuple[SourceFailure, ...] = ()
         try:
-            queries = await within(seconds, build_queries, gap, sighting.observation, written)
+            queries = await within(self.patience, build_queries, gap, sighting.observation, written)
             found, failures = await retrieve_each(queries, sighting.state, sources, seconds, breakers=self.breakers)
-            new, left = await within(seconds, self._new, gap, sighting, found)
+            new, left = await within(self.patience, self._new, gap, sighting, found)
         except TimeoutError as error:
-            return (), [], [], (*failures, SourceFailure.of("selection", error, seconds))
+            return (), [], [], (*failures, SourceFailure.of("selection", error, self.patience))
         return queries, new, left, failures
 
     async def _picked(
@@ -345,7 +366,7 @@ class Pipeline:
 
         if self.assistant is None or not any(new):
             return None
-        offered, repeated = await within(self.config.deadline, distinct_contexts, merged(new))
+        offered, repeated = await within(self.patience, distinct_contexts, merged(new))
         query, best = " ".join(query.text for query in queries), offered[:PICKED_FROM]
         texts = [f"{context.title}\n{context.content}".strip() for context in best]
         places = await self.assistant.picks(gap, query, texts, until - time.monotonic())
@@ -425,7 +446,11 @@ class Pipeline:
         if self.config.log_injections:
             log(result)
         count_result(result)
-        await record_result(redacted(result, self.redact), self.recorder, self.config.deadline)
+        if (recorder := self.recorder) is not None:
+            # Redacted in the recorder's thread, since it takes time.
+            await record_result(
+                result, lambda each: recorder(redacted(each, self.redact)), self.config.deadline, recorder
+            )
 
     def _snapshot(self, sighting: Sighting, sources: Sequence[Source]) -> Recorder | None:
         if (recorder := self.snapshots) is None:

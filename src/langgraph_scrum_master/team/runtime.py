@@ -10,15 +10,16 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import interrupt
 
+from langgraph_scrum_master._internal.admission import ADMISSION
 from langgraph_scrum_master._internal.foreign import recordable
-from langgraph_scrum_master._internal.logs import cleaned, logger, redacting
-from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
-from langgraph_scrum_master._internal.threads import wait_for
+from langgraph_scrum_master._internal.logs import logger, redacting
+from langgraph_scrum_master._internal.shapes import fields_text, items_of, mapping_of, read, text_of
+from langgraph_scrum_master._internal.threads import off_loop, wait_for, within
 from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.model import InjectionResult
 from langgraph_scrum_master.protocols import MemoryStore, missing, supports
-from langgraph_scrum_master.team.history import unread_payloads, waiting
-from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output, gap_facts
+from langgraph_scrum_master.team.history import has_injections, unread_payloads, waiting
+from langgraph_scrum_master.team.pipeline import Pipeline, Sighting, failed_output
 from langgraph_scrum_master.team.reader import ANYBODY, Reader
 from langgraph_scrum_master.team.record.facts import facts
 
@@ -56,7 +57,7 @@ class Step:
     async def arun(self, state: Any, reader: Reader = ANYBODY) -> dict[str, Any]:
         """The same without blocking the event loop."""
         try:
-            seen = self._pipeline.look(state, running=True)
+            seen = await self._look(state)
             if not isinstance(seen, Sighting):
                 return seen
             sighting = await self._pipeline.confirm(reader.narrow(seen))
@@ -66,11 +67,29 @@ class Step:
                 result = await run.serve(sighting)
                 if answer := run.ask_human(result):
                     result = await run.with_answer(result, answer, sighting)
-            update = self._update(sighting, result)
+            update = await self._updated(sighting, result)
             await self._pipeline.record_outcomes(self._pipeline.new_outcomes(sighting, update))
             return update
         except BaseException as error:
             return self._failed(recordable(error))
+
+    async def _look(self, state: Any) -> dict[str, Any] | Sighting:
+        """What `look` returns. Long texts are read off the event loop, a few states at once."""
+        if not self._pipeline.takes_long(state):
+            return self._pipeline.look(state, running=True)
+        config, seconds = self._pipeline.config, self._pipeline.patience
+        async with ADMISSION.turn(config.max_concurrent, seconds):
+            return await within(seconds, self._pipeline.look, state, True)
+
+    async def _updated(self, sighting: Sighting, result: InjectionResult | None) -> dict[str, Any]:
+        """The update. If there is something to compute, it is computed off the event loop."""
+        if result is None and not has_injections(sighting.state):
+            return self._update(sighting, None)
+        return await within(self._pipeline.patience, self._update, sighting, result)
+
+    async def atext_for(self, reader: Reader, state: Any) -> str:
+        """Like `text_for`, without blocking the event loop."""
+        return await off_loop(self.text_for, reader, state) if waiting(mapping_of(state)) else ""
 
     def text_for(self, reader: Reader, state: Any) -> str:
         """The waiting text for this reader; empty if it is delivered in `messages`."""
@@ -126,7 +145,7 @@ class _Run:
 
         gap = (sighting.gaps or sighting.given_up)[0]
         about = {"scrum_master_agent": gap.agent, "scrum_master_reason": gap.reason}
-        shown = cleaned(gap_facts(gap), self._pipeline.redact)
+        shown = await self._pipeline.shown(gap)
         await RunnableLambda(evaluate, name=NODE_NAME).ainvoke(
             shown, {"run_name": NODE_NAME, "tags": [NODE_NAME], "metadata": about}
         )

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from langgraph_scrum_master._internal.files import UnfitFileError, read_text
+from langgraph_scrum_master._internal.foreign import recordable
 from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, truthy
-from langgraph_scrum_master._internal.threads import off_loop
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
 from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
@@ -31,8 +31,11 @@ class ArchitectureSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts scored by their text. Raises NotADirectoryError if the folder is missing."""
-        documents = await off_loop(_read_folder, Path(self._folder)) if self._folder else []
-        return await scored("architecture", query, [*documents, *_in_state(state)])
+        return await scored("architecture", query, self._pieces, state)
+
+    def _pieces(self, state: State) -> list[Piece | Exception]:
+        documents = _read_folder(Path(self._folder)) if self._folder else []
+        return [*documents, *_in_state(state)]
 
 
 def _read_folder(folder: Path) -> list[Piece]:
@@ -50,9 +53,17 @@ def _read_file(path: Path, folder: Path) -> Adr | None:
         return None
 
 
-def _in_state(state: State) -> list[Piece]:
-    entries = [(entry, key, f"{key}[{i}]") for key in _STATE_KEYS for i, entry in enumerate(_as_list(state.get(key)))]
-    return _in_force([_read_entry(*entry) for entry in entries])
+def _in_state(state: State) -> list[Piece | Exception]:
+    adrs: list[tuple[str, Adr]] = []
+    problems: list[Exception] = []
+    for key in _STATE_KEYS:
+        for i, entry in enumerate(_as_list(state.get(key))):
+            try:
+                adrs.append(_read_entry(entry, key, f"{key}[{i}]"))
+            # A host's own type may raise anything here.
+            except BaseException as error:
+                problems.append(recordable(error))
+    return [*_in_force(adrs), *problems]
 
 
 def _as_list(value: object) -> Sequence[object]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of
+from langgraph_scrum_master._internal.shapes import fields_text, items_of, read, text_of, truthy
 from langgraph_scrum_master.model import Query, RetrievedContext
 from langgraph_scrum_master.protocols import State
-from langgraph_scrum_master.retrieval.sources.scoring import Piece, scored
+from langgraph_scrum_master.retrieval.sources.scoring import Piece, attempt, scored
 
 _PROGRESS_LISTS = ("in_progress_stories", "blocked_stories", "remaining_stories", "completed_stories")
 
@@ -19,28 +19,39 @@ class SprintSource:
 
     async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
         """Contexts scored by their text."""
-        plan, progress = state.get("sprint_plan"), state.get("sprint_progress")
-        return await scored("sprint", query, [*_stories(plan, progress), *_overview(plan, progress)])
+        return await scored("sprint", query, _pieces, state.get("sprint_plan"), state.get("sprint_progress"))
 
 
-def _stories(plan: object, progress: object) -> Iterator[Piece]:
+def _pieces(plan: object, progress: object) -> Iterator[Piece | Exception]:
+    yield from _stories(plan, progress)
+    yield from attempt(_overview, plan, progress)
+
+
+def _stories(plan: object, progress: object) -> Iterator[Piece | Exception]:
     stories: dict[str, dict[str, object]] = {}
     for story in (
         *items_of(read(plan, "stories")),
         *(story for name in _PROGRESS_LISTS for story in items_of(read(progress, name))),
     ):
         if name := text_of(read(story, "story_id")):
-            stories.setdefault(name, {}).update({field: read(story, field) for field in _FIELDS if read(story, field)})
+            fields = {field: read(story, field) for field in _FIELDS}
+            stories.setdefault(name, {}).update({name: value for name, value in fields.items() if truthy(value)})
     blocks: dict[str, list[str]] = {}
     for name, fields in stories.items():
         for needed in items_of(fields.get("dependencies")):
-            blocks.setdefault(str(needed), []).append(name)
-    for name, fields in stories.items():
-        facts = {field: value for field, value in fields.items() if field not in ("title", "dependencies")}
-        title = text_of(fields.get("title"))
-        facts["depends on"] = [_with_status(str(other), stories) for other in items_of(fields.get("dependencies"))]
-        facts["blocks"] = [_with_status(other, stories) for other in blocks.get(name, ())]
-        yield Piece(content=_story_text(name, title, facts), key=f"story:{name}", title=f"Story {name}")
+            if isinstance(needed, str | int):
+                blocks.setdefault(str(needed), []).append(name)
+    for name in stories:
+        yield from attempt(_story, name, stories, blocks.get(name, ()))
+
+
+def _story(name: str, stories: dict[str, dict[str, object]], blocked: Sequence[str]) -> Iterator[Piece]:
+    fields = stories[name]
+    facts = {field: value for field, value in fields.items() if field not in ("title", "dependencies")}
+    facts["depends on"] = [_with_status(str(other), stories) for other in items_of(fields.get("dependencies"))]
+    facts["blocks"] = [_with_status(other, stories) for other in blocked]
+    text = _story_text(name, text_of(fields.get("title")), facts)
+    yield Piece(content=text, key=f"story:{name}", title=f"Story {name}")
 
 
 def _with_status(name: str, stories: dict[str, dict[str, object]]) -> str:

@@ -44,7 +44,7 @@ def observe(
     watcher, at_turn = watcher or Watcher(), _at_turn(state)
     watch = watcher.take(state.get("messages"), at_turn, state.get(FIGURES_KEY), saved_at)
     observation = _observation(state, watch, at_turn, now)
-    if _has_team_keys(state):
+    if has_team_keys(state):
         observation = _with_state_keys(observation, state, requirements or {}, watcher.tuning)
     watcher.release(state.get("messages"), watch)
     return observation
@@ -57,7 +57,7 @@ def glance(state: State, watcher: Watcher, saved_at: float | None = None, now: s
     """
     figures, at_turn = state.get(FIGURES_KEY), _at_turn(state)
     watch = watcher.take(state.get("messages"), at_turn, figures, saved_at)
-    quiet = watch.quiet and not _has_team_keys(state)
+    quiet = watch.quiet and not has_team_keys(state)
     seen = _observation(state, watch, at_turn, now) if quiet and now else None
     due = watch.paces.due(figures, len(watch.turns)) if quiet and seen is None else None
     watcher.release(state.get("messages"), watch)
@@ -73,7 +73,8 @@ def _at_turn(state: State) -> str:
     return text_of(state.get("current_agent")) or text_of(state.get("active_agent"))
 
 
-def _has_team_keys(state: State) -> bool:
+def has_team_keys(state: State) -> bool:
+    """Whether the state has keys about the team beside the messages."""
     # Called in each step, so it iterates over the keys only once.
     return any(value is not None and key in _TEAM_KEYS for key, value in state.items()) or bool(output_keys(state))
 
