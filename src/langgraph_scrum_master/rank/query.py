@@ -229,10 +229,8 @@ class Candidates:
 
     def with_all_terms(self, terms: Array) -> list[int]:
         """The texts that have all of these terms, by index."""
-        flat = column(self._packed, self._heads, "terms")
-        owner = np.repeat(np.arange(len(self)), lengths(self._heads, "terms"))
-        found = np.bincount(owner[np.isin(flat, terms)], minlength=len(self))
-        return np.flatnonzero(found == len(terms)).tolist()
+        shared = self.terms.owner[np.isin(self.terms.flat, terms)]
+        return np.flatnonzero(np.bincount(shared, minlength=len(self)) == len(terms)).tolist()
 
     @cached_property
     def created(self) -> Array:
