@@ -53,7 +53,7 @@ def test_scores_do_not_depend_on_what_was_ranked_before() -> None:
 
 
 def test_the_cache_stays_within_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared, "MAX_BYTES", 200_000)
+    monkeypatch.setattr(prepared, "MAX_PREPARED_BYTES", 200_000)
     texts = [f"Text {i}: " + " ".join(f"word{i}x{j}" for j in range(200)) for i in range(40)]
 
     first, *_, last = [prepared.prepared([text])[0] for text in texts]

@@ -10,7 +10,7 @@ from threading import Lock
 
 from langgraph_scrum_master.rank.features import Array, Features, features_of, static_tokens, vocabulary
 
-MAX_BYTES = 64_000_000
+MAX_PREPARED_BYTES = 64_000_000
 """The size of the cache, estimated. By hand: about 3,000 documents of one page."""
 
 _BATCH = 64
@@ -58,7 +58,7 @@ def _prepare(texts: Sequence[str]) -> list[PreparedText]:
 
 
 class _Cache:
-    """The texts prepared lately, up to `MAX_BYTES`; for use by several threads."""
+    """The texts prepared lately, up to `MAX_PREPARED_BYTES`; for use by several threads."""
 
     def __init__(self) -> None:
         self._texts: OrderedDict[bytes, PreparedText] = OrderedDict()
@@ -78,7 +78,7 @@ class _Cache:
                 if key not in self._texts:
                     self._texts[key] = text
                     self._bytes += text.size
-            while self._bytes > MAX_BYTES:
+            while self._bytes > MAX_PREPARED_BYTES:
                 self._bytes -= self._texts.popitem(last=False)[1].size
 
 
