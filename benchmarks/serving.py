@@ -60,8 +60,8 @@ class Project(NamedTuple):
     records: list[tuple[str, str, dict[str, Any]]]
     scenarios: list[dict[str, Any]]
 
-    async def memory(self, embedder: str = "static", uri: str = "") -> RecordMemory:
-        memory = PostgresMemory(uri, embedder=embedder) if uri else ChromaMemory(embedder=embedder)
+    async def memory(self, embedder: str = "static") -> ChromaMemory:
+        memory = ChromaMemory(embedder=embedder)
         await memory.store_many(self.records)
         return memory
 
@@ -206,7 +206,12 @@ async def measured(
     With the URL of a PostgreSQL server, the records are kept there.
     """
     project = project_in(folder) if folder else await own_project()
-    memory = await project.memory(embedder, uri)
+    memory: RecordMemory
+    if uri:
+        memory = PostgresMemory(uri, embedder=embedder)
+        await memory.store_many(project.records)
+    else:
+        memory = await project.memory(embedder)
     found = [(row["id"], await served(row, memory, recorded)) for row in project.scenarios]
     return figures([each for _, each in found]), found
 

@@ -82,11 +82,11 @@ def large(postgres_uri: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[
     # The index is built after a snapshot of the statistics, which the next write makes.
     for memory in both:
         asyncio.run(memory.store_embedding("last", "The last service keeps nothing.", {}))
-    for _ in range(300):
+    for _ in range(600):
         if executed(uri, "SELECT 1 FROM pg_index WHERE indisvalid AND indexrelid::regclass::text ~ 'vectors_1_memory'"):
-            break
-        time.sleep(0.1)
-    return both
+            return both
+        time.sleep(0.2)
+    raise TimeoutError("the index was not built")
 
 
 async def test_many_vectors_are_searched_by_an_hnsw_index(

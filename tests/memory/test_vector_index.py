@@ -263,9 +263,9 @@ SEARCHING = """
 import asyncio, sys
 from langgraph_scrum_master import ChromaMemory, ConfigError
 async def search():
-    for number in range(6):
+    for number in range(8):
         memory = ChromaMemory(sys.argv[1], namespace=f"tenant {number}", durability="normal")
-        await memory.store_many([(f"k{i}", f"Number {i} of tenant {number}.", {}) for i in range(900)])
+        await memory.store_many([(f"k{i}", f"Number {i} of tenant {number}.", {}) for i in range(250)])
         await memory.search_similar("Which number?")
 asyncio.run(search())
 from langgraph_scrum_master.memory.vectors import VECTORS
