@@ -382,6 +382,9 @@ def test_every_command_has_json_output() -> None:
         "hook session-start",
         "hook user-prompt-submit",
         "hook post-tool-failure",
+        "hook stop",
+        "hook pre-compact",
+        "hook session-end",
     }
 
 

@@ -44,6 +44,8 @@ def test_without_settings_the_hooks_are_written_shown_and_removed_again(tmp_path
     removed = install(tmp_path, name="uninstall")
 
     memory = tmp_path / ".scrum-master" / "memory"
+    assert json.loads(install(tmp_path, "--json").out)["changed"] is True
+    assert json.loads(install(tmp_path, "--json", name="uninstall").out)["settings"] == {}
     assert set(written) == {"hooks"}
     assert commands(written)["UserPromptSubmit"] == [f"{COMMAND} hook user-prompt-submit --memory {memory}"]
     assert commands(written)["SessionStart"] == [f"{COMMAND} hook session-start"]

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from langgraph_scrum_master._internal.files import LARGEST_DOCUMENT, load_text, write_atomically
-from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, Embedder, Namespace
+from langgraph_scrum_master.cli.memory import DEFAULT_MEMORY, AsJson, Embedder, Namespace
 from langgraph_scrum_master.cli.terminal import echo
 from langgraph_scrum_master.cli.writing import writing
 from langgraph_scrum_master.errors import ConfigError, DecodeError
@@ -65,6 +65,7 @@ def install(
     ] = None,
     namespace: Namespace = "default",
     embedder: Embedder = "static",
+    as_json: AsJson = False,
 ) -> None:
     """Add the hooks to the settings of Claude Code, and show the change. Hooks and settings of others stay as they are.
 
@@ -82,17 +83,17 @@ def install(
         echo(json.dumps({"hooks": own}, indent=2))
         return
     before = _read(file)
-    _change(file, before, _with(_without_own(before, file), own))
+    _change(file, before, _with(_without_own(before, file), own), as_json)
     if folder is not None and not is_memory(folder):
         echo(f"There is no memory in {folder} yet: hooks stay silent until `scrum-master remember` or", err=True)
         echo("`scrum-master index` has filled one.", err=True)
 
 
-def uninstall(project: Project = False, local: Local = False, user: User = False) -> None:
+def uninstall(project: Project = False, local: Local = False, user: User = False, as_json: AsJson = False) -> None:
     """Remove the hooks from the settings of Claude Code, and show the change. Everything else stays as it is."""
     file = _settings_file(project, local, user)
     before = _read(file)
-    _change(file, before, _without_own(before, file))
+    _change(file, before, _without_own(before, file), as_json)
 
 
 def _settings_file(project: bool, local: bool, user: bool) -> Path:
@@ -181,11 +182,22 @@ def _with(settings: Mapping[str, Any], own: Mapping[str, list[Any]]) -> dict[str
     return {**settings, "hooks": {event: [*hooks.get(event, ()), *own.get(event, ())] for event in events}}
 
 
-def _change(file: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+def _change(file: Path, before: Mapping[str, Any], after: Mapping[str, Any], as_json: bool) -> None:
     """Write the settings, and show the difference."""
+    text, new = _write(file, after) if before != after else ("", "")
+    if as_json:
+        echo(json.dumps({"file": str(file), "changed": before != after, "settings": after}, indent=2))
+        return
     if before == after:
         echo(f"{file} is up to date: nothing was changed.")
         return
+    for line in unified_diff(text.splitlines(), new.splitlines(), str(file), str(file), lineterm=""):
+        echo(line)
+    echo(f"Wrote {file}." if new else f"Removed {file}, which has no other settings.")
+
+
+def _write(file: Path, after: Mapping[str, Any]) -> tuple[str, str]:
+    """Write the settings, or remove the file if there are none. Returns the former text and the new one."""
     # A link to a file elsewhere, such as in a repository of settings, stays a link.
     target = file.resolve()
     text = load_text(file, LARGEST_DOCUMENT) if file.exists() else ""
@@ -198,10 +210,7 @@ def _change(file: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> 
                 target.chmod(mode)
         else:
             target.unlink()
-    shown = unified_diff(text.splitlines(), new.splitlines(), str(file), str(file), lineterm="")
-    for line in shown:
-        echo(line)
-    echo(f"Wrote {file}." if new else f"Removed {file}, which has no other settings.")
+    return text, new
 
 
 def _indent(text: str) -> str:
