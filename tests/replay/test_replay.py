@@ -923,6 +923,10 @@ def test_a_thread_in_postgresql_is_replayed_and_nothing_can_be_written(postgres_
     assert spoken(replay(postgres_uri, thread="t")) == spoken(live)
     assert [(step.where, step.said) for step in found.steps] == [("postgres", "Build."), ("postgres", ASKS)]
     assert found.steps[-1].outcome == "abstained"
+    for command in ("detect", "replay", "report"):
+        assert re.match(
+            r"postgres: PostgreSQL checkpoint database, 2 threads, \d+ steps", run(command, postgres_uri).stdout
+        )
     with pytest.raises(DecodeError, match="read-only"), open_database(postgres_uri) as database:
         database.query("CREATE TABLE ours (x int)", ())
 

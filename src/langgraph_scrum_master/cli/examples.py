@@ -13,13 +13,17 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "config show": "list all settings",
     },
     "run": {"run": "", "run --json": "as JSON"},
-    "detect": {"detect state.json": "", "detect - --json < state.json": "from standard input, as JSON"},
+    "detect": {
+        "detect state.json": "",
+        "detect checkpoints.sqlite": "the latest state of each thread",
+        "detect - --json < state.json": "from standard input, as JSON",
+    },
     "snapshot": {
         "snapshot checkpoints.sqlite": "list the threads",
         "snapshot checkpoints.sqlite --thread 42 --out run.jsonl": "save one thread",
     },
     "replay": {
-        "replay checkpoints.sqlite --thread 42": "a thread of SqliteSaver",
+        "replay checkpoints.sqlite": "the threads of SqliteSaver",
         "replay checkpoints.sqlite --thread 42 --subgraph team/dev": "a subgraph of it",
         "replay snapshots/ --against bold.toml": "two configurations side by side",
         "replay snapshots/ --check": "in CI: exit code 1 on any difference from the recording",
@@ -34,8 +38,8 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
         "report checkpoints.sqlite --thread 42 --json": "one conversation, as JSON",
     },
     "inspect": {
-        "inspect checkpoints.sqlite --thread 42": "writes inspector.html",
-        "inspect snapshots/ --serve --open": "a live page",
+        "inspect checkpoints.sqlite": "writes inspector.html, with all threads",
+        "inspect snapshots/ --serve --open": "a live page, on which settings can be tried",
     },
     "memory": {
         "memory load decisions.jsonl": "",

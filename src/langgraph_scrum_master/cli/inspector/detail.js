@@ -59,7 +59,7 @@ function hypotheticalPart(row) {
   }
   const same = make("p", {class: "soft"}, "does the same.");
   const rest = step.result ? make("details", {}, make("summary", {}, "The whole replay of this step"), ...resultParts(row, step.result, false)) : null;
-  return make("div", {class: "hypothetical", id: "hypothetical"}, head, differs.length ? [make("p", {}, "differs: it would have ", tag(came, came, true)), table(["what", "recorded", "replay"], differs)] : same, rest);
+  return make("div", {class: "hypothetical", id: "hypothetical"}, head, differs.length ? [make("p", {}, "differs: it would have ", tag(came, came, true)), make("div", {class: "changes"}, table(["what", "recorded", "replay"], differs.map(cells => cells.map(cell => cell || "none"))))] : same, rest);
 }
 
 function resultParts(row, result, recorded) {
@@ -77,7 +77,7 @@ function resultParts(row, result, recorded) {
 
 function candidates(result, step) {
   const looked = new Map((step.considered || []).map(each => [each.context.key, each.context]));
-  const list = [...(result.contexts_retrieved || []).map(context => ({...looked.get(context.key), ...context, content: context.content || (looked.get(context.key) || {}).content || "", fate: "kept"})), ...(result.dropped || []).map(drop => ({...looked.get(drop.key), ...drop, fate: drop.why}))];
+  const list = [...(result.contexts_retrieved || []).map(context => ({...looked.get(context.key), ...context, content: context.content || (looked.get(context.key) || {}).content || "", fate: "kept"})), ...(result.dropped || []).map(drop => ({...looked.get(drop.key), ...drop, fate: drop.why}))].sort((a, b) => (b.fate === "kept") - (a.fate === "kept") || b.relevance_score - a.relevance_score);
   if (!list.length) return make("p", {class: "soft"}, "No source returned anything.");
   const bar = (step.config || {}).min_relevance_score ?? .7;
   return make("ul", {class: "candidates"}, list.map((each, i) => {
