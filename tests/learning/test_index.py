@@ -67,7 +67,7 @@ async def test_a_project_in_six_languages_is_found_changed_and_found_again(proje
 
     code, commits, documents, values = await index(memory, project)
 
-    assert (code.written, commits.written, documents.written) == (UNITS, 50, 6)
+    assert (code.written, commits.written, documents.written) == (UNITS, 50, 5)
     assert values.written
     assert not code.skipped
     for asked, name in {
@@ -231,7 +231,7 @@ async def test_a_folder_without_git_is_indexed_but_for_its_commits(tmp_path: Pat
 async def test_where_there_is_no_git_it_is_reported(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
-    assert (await index_documents(ChromaMemory(), project)).written == 6
+    assert (await index_documents(ChromaMemory(), project)).written == 5
     with pytest.raises(ConfigError, match="git cannot be run"):
         await index_commits(ChromaMemory(), project)
 
@@ -344,16 +344,10 @@ def test_documents_are_cut_at_their_headings() -> None:
 
     found = sections(text)
 
-    assert [title for title, _ in found] == [
-        "",
-        "Shop",
-        "Shop > Refunds",
-        "Shop > Underlined",
-        "Legal",
-        "Legal",
-    ]
+    # Sections that are only a heading are left out.
+    assert [title for title, _ in found] == ["", "Shop > Refunds", "Legal", "Legal"]
     assert found[0][1] == "Intro."
-    assert "# no heading\n\nnor\n---" in found[2][1]
+    assert "# no heading\n\nnor\n---" in found[1][1]
 
 
 def test_restructured_text_is_cut_at_its_headings() -> None:
@@ -364,7 +358,6 @@ def test_restructured_text_is_cut_at_its_headings() -> None:
 
     assert sections(text, rst=True) == [
         ("Shop", "Intro."),
-        ("Shop > Refunds", ""),
         ("Shop > Refunds > Later", "Two days.\n\n----\n\nMore."),
         ("Shop > Legal", ".. x::\n\n   # no"),
     ]
@@ -419,7 +412,7 @@ def test_a_project_is_indexed_and_a_premortem_given_from_the_shell(project: Path
     served = json.loads(scrum_master("assemble", "-m", folder, "How is a refund given?", "--among", "code", "--json"))
     nothing = scrum_master("assemble", "-m", folder, "zebra quantum flux capacitor")
 
-    assert written == [UNITS, 50, 6]
+    assert written == [UNITS, 50, 5]
     assert "`refund`" in served["markdown"]
     assert served["sources_used"].keys() == {"code"}
     assert nothing == "Nothing found.\n"
