@@ -42,8 +42,12 @@ async def test_each_agent_of_a_fan_out_can_read_its_own_context(branches: int) -
         assert all("refunds-eu" in context_for(values, f"dev{number}") for number in range(branches))
 
 
-WAITING = [{"gap_id": f"waiting-{i}", "agent": f"reader{i}", "text": f"Text {i}.", "others": []} for i in range(4)]
-NEW = [{"gap_id": f"new-{i}", "agent": f"dev{i}", "text": f"New text {i}.", "others": []} for i in range(40)]
+WAITING: list[dict[str, Any]] = [
+    {"gap_id": f"waiting-{i}", "agent": f"reader{i}", "text": f"Text {i}.", "others": []} for i in range(4)
+]
+NEW: list[dict[str, Any]] = [
+    {"gap_id": f"new-{i}", "agent": f"dev{i}", "text": f"New text {i}.", "others": []} for i in range(40)
+]
 updates = st.lists(
     st.one_of(
         st.sampled_from(NEW),
@@ -101,7 +105,8 @@ def test_records_of_branches_are_merged_alike_in_any_order_and_number(written: l
     shuffled = [*written, *random.sample(written, len(written) // 2)]
     random.shuffle(shuffled)
 
-    merged, other = (reduce(merge_records, ([each] for each in order), []) for order in (written, shuffled))
+    nothing: list[InjectionRecord] = []
+    merged, other = (reduce(merge_records, ([each] for each in order), nothing) for order in (written, shuffled))
 
     assert {each.gap_id: each for each in merged} == {each.gap_id: each for each in other}
     assert {each.gap_id for each in merged} == {each.gap_id for each in written}

@@ -111,9 +111,11 @@ async def test_the_event_loop_goes_on_while_a_long_state_is_served(tmp_path: Pat
     for number in range(6):
         text = f"# ADR {number}\n\nStatus: Accepted\n\n{report(number, 800_000)}"
         (tmp_path / f"adr-{number}.md").write_text(text, encoding="utf-8")
-    sources = ("state", "sprint", "architecture")
     config = InjectionConfig(
-        enabled_sources=sources, architecture_path=str(tmp_path), deadline=30.0, log_injections=False
+        enabled_sources=("state", "sprint", "architecture"),
+        architecture_path=str(tmp_path),
+        deadline=30.0,
+        log_injections=False,
     )
     builder = StateGraph(TeamState)
     builder.add_node("scrum_master", ScrumMaster(config=config, redact="secrets", recorder=lambda result: None).node)

@@ -16,8 +16,11 @@ from langgraph_scrum_master.model import INJECTION_OUTCOMES, RECORD_STATUSES, In
 HISTORY_LIMIT = 100
 """Maximum number of records in the state; older ones are in the checkpoints and in the audit log."""
 
-WAITING_LIMIT = 256
-"""Maximum number of payloads that wait for their agent, one per agent, as in a fan-out."""
+WAITING_LIMIT = 8
+"""While so many payloads wait for their agent, no further gap is served."""
+
+MERGED_LIMIT = 256
+"""Maximum number of payloads that wait for their agent: branches of one superstep do not see each other's."""
 
 FIGURES_KEY = "team_figures"
 """Our key with the running statistics."""
@@ -36,7 +39,7 @@ def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
     waiting = {payload["gap_id"]: payload for payload in payloads(old)}
     for payload in reversed(payloads(new)):
         waiting = {payload["gap_id"]: payload} | {k: v for k, v in waiting.items() if k != payload["gap_id"]}
-    left = [payload for payload in waiting.values() if not payload.get("cleared")][:WAITING_LIMIT]
+    left = [payload for payload in waiting.values() if not payload.get("cleared")][:MERGED_LIMIT]
     return {**left[0], "others": left[1:]} if left else None
 
 
