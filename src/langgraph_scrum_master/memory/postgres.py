@@ -420,10 +420,14 @@ class PostgresDatabase(Database):
         if connection is not None and not connection.closed and not connection.broken:
             return connection
         connection = _connect(self._conninfo)
-        with self._lock:
-            if not self._prepared:
-                _prepare(connection, self.name)
-                self._prepared = True
+        try:
+            with self._lock:
+                if not self._prepared:
+                    _prepare(connection, self.name)
+                    self._prepared = True
+        except BaseException:
+            connection.close()
+            raise
         connection.execute(f"SET search_path TO {POSTGRES_SCHEMA}, public".encode())
         connection.execute(f"SET hnsw.ef_search = {HNSW_EF_SEARCH}".encode())
         return connection
