@@ -13,7 +13,9 @@ import pytest
 from langgraph_scrum_master import ChromaMemory, PostgresMemory, StoreError
 from langgraph_scrum_master.memory.postgres import POSTGRES_SCHEMA
 
-TEXTS = [(f"k{number}", f"Record {number} of the team about queue {number}.", {}) for number in range(40)]
+TEXTS: list[tuple[str, str, dict[str, str]]] = [
+    (f"k{number}", f"Record {number} of the team about queue {number}.", {}) for number in range(40)
+]
 
 
 async def test_statistics_of_a_newer_version_are_refused_and_stay(
