@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -81,3 +82,76 @@ def test_the_shared_event_loop_survives_what_ends_others(error: BaseException) -
         wait_for(fail())
 
     assert wait_for(asyncio.sleep(0, "alive")) == "alive"
+
+
+class Unprintable:
+    def __str__(self) -> str:
+        raise PanicError("no text")
+
+
+class Name(str):
+    """A text whose own methods raise."""
+
+    def __str__(self) -> str:
+        raise PanicError("no text")
+
+
+GOOD = RetrievedContext(source="given", content="Refunds go to the queue refunds-eu.", relevance_score=0.95)
+
+
+def with_field(name: str, value: object) -> RetrievedContext:
+    context = replace(GOOD, key="bad", content="Refunds of Peru go to the queue refunds-pe.")
+    object.__setattr__(context, name, value)
+    return context
+
+
+class Returns:
+    name = "given"
+
+    def __init__(self, *items: Any) -> None:
+        self._items = items
+
+    async def find(self, query: Query, state: State) -> Iterable[RetrievedContext]:
+        return self._items
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [None, "text", Unprintable()]
+    + [with_field(name, value) for name in ("title", "content", "key") for value in (7, Unprintable(), None)]
+    + [with_field("title", "t" * 100_000)],
+    ids=lambda bad: type(bad).__name__,
+)
+async def test_a_bad_item_is_lost_alone_and_recorded(bad: Any) -> None:
+    result = await ScrumMaster(sources=[Returns(bad, GOOD)]).aevaluate(STUCK)
+
+    assert result is not None
+    assert [context.content for context in result.contexts_retrieved] == [GOOD.content]
+    assert [(each.source, each.error[:20]) for each in result.failures] == [("given", "1 of 2 items dropped")]
+
+
+@pytest.mark.parametrize("title", ["\ud800 surrogate", Name("own text"), "t" * 9_000])
+async def test_an_odd_title_does_not_lose_the_step(title: str) -> None:
+    result = await ScrumMaster(sources=[Returns(with_field("title", title), GOOD)]).aevaluate(STUCK)
+
+    assert result is not None
+    assert GOOD.content in [context.content for context in result.contexts_retrieved]
+    result.text.encode()
+
+
+async def test_a_decision_of_the_host_that_cannot_be_printed_is_lost_alone_and_recorded() -> None:
+    state = {
+        **STUCK,
+        "decisions": [
+            {"id": "d1", "summary": "Refunds go to the queue refunds-eu."},
+            {"id": "d2", "summary": "Other.", "timestamp": Unprintable()},
+        ],
+    }
+
+    result = await ScrumMaster().aevaluate(state)
+
+    assert result is not None
+    assert result.injected
+    assert [(each.source, each.error) for each in result.failures] == [
+        ("state", "1 of 2 items dropped: RuntimeError: PanicError: no text")
+    ]

@@ -94,7 +94,7 @@ class TeamState(MessagesState, ScrumMasterState):
 ANSWER = "Refunds of shop 7 go to the queue refunds-eu, with three retries."
 
 
-def a_long_state() -> dict[str, Any]:
+def a_long_state() -> Any:
     """About five million characters, with one answer among them."""
     decisions = [{"id": f"d{number}", "summary": report(number, 200_000)} for number in range(10)]
     adrs = [{"id": f"adr-{number}", "text": report(number, 200_000), "status": "accepted"} for number in range(5)]
@@ -111,15 +111,18 @@ async def test_the_event_loop_goes_on_while_a_long_state_is_served(tmp_path: Pat
     for number in range(6):
         text = f"# ADR {number}\n\nStatus: Accepted\n\n{report(number, 800_000)}"
         (tmp_path / f"adr-{number}.md").write_text(text, encoding="utf-8")
-    sources = ("state", "sprint", "architecture")
     config = InjectionConfig(
-        enabled_sources=sources, architecture_path=str(tmp_path), deadline=30.0, log_injections=False
+        enabled_sources=("state", "sprint", "architecture"),
+        architecture_path=str(tmp_path),
+        deadline=30.0,
+        log_injections=False,
     )
     builder = StateGraph(TeamState)
     builder.add_node("scrum_master", ScrumMaster(config=config, redact="secrets", recorder=lambda result: None).node)
     builder.add_edge(START, "scrum_master")
     graph = builder.compile()
-    await graph.ainvoke({"messages": [AIMessage(QUESTION.format(1), name="dev", id="q")], "decisions": [ANSWER]})
+    warm: Any = {"messages": [AIMessage(QUESTION.format(1), name="dev", id="q")], "decisions": [ANSWER]}
+    await graph.ainvoke(warm)
     pauses: list[float] = []
 
     async def tick() -> None:
@@ -131,14 +134,6 @@ async def test_the_event_loop_goes_on_while_a_long_state_is_served(tmp_path: Pat
     ticker = asyncio.create_task(tick())
     result = (await graph.ainvoke(a_long_state()))["injection_result"]
     ticker.cancel()
-    print(
-        max(pauses),
-        len(pauses),
-        sorted(pauses)[-8:],
-        result.duration_ms,
-        result.failures,
-        [(d.key, round(d.relevance_score, 2), d.why) for d in result.dropped],
-    )
 
     assert result.injected
     assert result.failures == ()

@@ -9,7 +9,7 @@ from builders import NOW
 from langgraph_scrum_master.model import InjectionRecord, RecordStatus
 from langgraph_scrum_master.team.state import (
     HISTORY_LIMIT,
-    WAITING_LIMIT,
+    MERGED_LIMIT,
     cleared,
     merge_payloads,
     merge_records,
@@ -96,10 +96,10 @@ def test_replacing_a_record_keeps_its_place() -> None:
 
 def test_payloads_wait_in_limited_number() -> None:
     merged: dict[str, Any] | None = None
-    for i in range(WAITING_LIMIT + 3):
+    for i in range(MERGED_LIMIT + 3):
         merged = merge_payloads(merged, a_payload(f"gap-{i}", f"agent-{i}"))
 
-    assert ids(merged) == [f"gap-{i}" for i in reversed(range(3, WAITING_LIMIT + 3))]
+    assert ids(merged) == [f"gap-{i}" for i in reversed(range(3, MERGED_LIMIT + 3))]
 
 
 def test_a_subgraphs_none_changes_nothing() -> None:

@@ -504,10 +504,14 @@ class PostgresDatabase(Database):
         if connection is not None and not connection.closed and not connection.broken:
             return connection
         connection = _connect(self._conninfo)
-        with self._lock:
-            if not self._prepared:
-                _prepare(connection, self.name)
-                self._prepared = True
+        try:
+            with self._lock:
+                if not self._prepared:
+                    _prepare(connection, self.name)
+                    self._prepared = True
+        except BaseException:
+            connection.close()
+            raise
         # Compiling a statement takes longer than any search.
         settings = f"SET search_path TO {POSTGRES_SCHEMA}, public; SET hnsw.ef_search = {HNSW_EF_SEARCH}; SET jit = off"
         connection.execute(settings.encode())

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from langgraph_scrum_master.errors import StoreError
 from langgraph_scrum_master.memory.database import DerivedError, FeatureRow
 from langgraph_scrum_master.memory.records import SEARCHED
 from langgraph_scrum_master.rank.corpus import PRIOR, CorpusCounts, idf, prior_tokens
@@ -170,16 +171,25 @@ class Statistics(CorpusCounts):
         return zlib.compress(json.dumps(head).encode() + b"\n" + b"".join(parts), 1)
 
     def load(self, packed: bytes) -> None:
-        """Load a snapshot. Raises `DerivedError` if it is damaged."""
+        """Load a snapshot. Raises `DerivedError` if it is damaged, and `StoreError` if a newer version wrote it."""
         try:
-            self._load(packed)
+            newer = self._load(packed)
         # Damaged bytes may raise anything.
         except Exception as error:
             raise DerivedError(f"the statistics cannot be read: {type(error).__name__}") from error
+        # Rebuilding them would take from the newer version what it has written.
+        if newer:
+            raise StoreError(
+                f"the statistics were written by a newer version of this package (format {newer}, this one knows "
+                f"{_VERSION}): upgrade langgraph-scrum-master to open the memory"
+            )
 
-    def _load(self, packed: bytes) -> None:
+    def _load(self, packed: bytes) -> int:
+        """Load a snapshot, or return its version if that is newer."""
         head, _, rest = zlib.decompress(packed).partition(b"\n")
         about: dict[str, Any] = json.loads(head)
+        if (version := int(about["version"])) > _VERSION:
+            return version
         terms, tokens, grams, vectors = about["parts"]
         sizes = [4 * terms, 4 * terms, 4 * tokens, 4 * grams, 8 * vectors]
         ends = np.cumsum([0, *sizes]).tolist()
@@ -198,6 +208,7 @@ class Statistics(CorpusCounts):
         self.kinds = Counter(about["kinds"])
         self.watermark = self.saved = about["watermark"]
         self._recent, self._term_rows = {}, _NO_ROWS
+        return 0
 
     def _fold(self) -> None:
         """Merge the changes into the sorted arrays."""

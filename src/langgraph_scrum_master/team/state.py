@@ -17,7 +17,10 @@ HISTORY_LIMIT = 100
 """Maximum number of records in the state; older ones are in the checkpoints and in the audit log."""
 
 WAITING_LIMIT = 8
-"""Maximum number of payloads that wait for their agent."""
+"""While so many payloads wait for their agent, no further gap is served."""
+
+MERGED_LIMIT = 256
+"""Maximum number of payloads that wait for their agent: branches of one superstep do not see each other's."""
 
 FIGURES_KEY = "team_figures"
 """Our key with the running statistics."""
@@ -36,7 +39,7 @@ def merge_payloads(old: Payload | None, new: Payload | None) -> Payload | None:
     waiting = {payload["gap_id"]: payload for payload in payloads(old)}
     for payload in reversed(payloads(new)):
         waiting = {payload["gap_id"]: payload} | {k: v for k, v in waiting.items() if k != payload["gap_id"]}
-    left = [payload for payload in waiting.values() if not payload.get("cleared")][:WAITING_LIMIT]
+    left = [payload for payload in waiting.values() if not payload.get("cleared")][:MERGED_LIMIT]
     return {**left[0], "others": left[1:]} if left else None
 
 
@@ -59,7 +62,7 @@ def merge_records(old: list[InjectionRecord], new: list[InjectionRecord]) -> lis
     merged = {record.gap_id: record for record in records(old)}
     for record in records(new):
         known = merged.get(record.gap_id)
-        if known is None or _progress(record) >= _progress(known):
+        if known is None or (record != known and _order(record) >= _order(known)):
             merged[record.gap_id] = record
     return _newest(list(merged.values()))
 
@@ -138,6 +141,11 @@ def _newest(history: list[InjectionRecord]) -> list[InjectionRecord]:
     order = sorted(range(len(history)), key=lambda i: (history[i].status in ("injected", "abstained"), i))
     dropped = set(order[:excess])
     return [record for i, record in enumerate(history) if i not in dropped]
+
+
+def _order(record: InjectionRecord) -> tuple[object, ...]:
+    """What decides between two records of a gap, in whichever order two branches wrote them."""
+    return *_progress(record), record.failed, record.escalated, record.at, repr(record)
 
 
 def _progress(record: InjectionRecord) -> tuple[int, int, int]:

@@ -9,19 +9,19 @@ from typing import Any
 from langgraph_scrum_master._internal.shapes import items_of, read, text_of
 from langgraph_scrum_master.model import ToolCall, Turn
 
-LONGEST = 40_000
+MOST_READ = 40_000
 """Characters of a message that are read: the first and the last half of them, by hand."""
 
 
 def shortened(turn: Turn) -> Turn:
     """The turn without the middle of long texts."""
     text, calls, marks = turn.text, turn.tool_calls, turn.marks
-    if len(text) > LONGEST:
+    if len(text) > MOST_READ:
         turn = replace(turn, text=_ends(text))
-    if calls and any(len(call.arguments) > LONGEST for call in calls):
+    if calls and any(len(call.arguments) > MOST_READ for call in calls):
         turn = replace(turn, tool_calls=tuple(map(_shortened_call, calls)))
-    if marks and any(isinstance(mark, str) and len(mark) > LONGEST for mark in marks.values()):
-        short = {key: mark for key, mark in marks.items() if not isinstance(mark, str) or len(mark) <= LONGEST}
+    if marks and any(isinstance(mark, str) and len(mark) > MOST_READ for mark in marks.values()):
+        short = {key: mark for key, mark in marks.items() if not isinstance(mark, str) or len(mark) <= MOST_READ}
         turn = replace(turn, marks=short)
     return turn
 
@@ -57,25 +57,25 @@ class LongMessage:
     def __init__(self, message: object) -> None:
         self._type = type(message)
         self._id, self._name = read(message, "id"), read(message, "name")
-        self._content = content_hash(read(message, "content"))
+        self._content = comparable(read(message, "content"))
 
     def __eq__(self, other: object) -> bool:
         return (
             type(other) is self._type
             and read(other, "id") == self._id
             and read(other, "name") == self._name
-            and content_hash(read(other, "content")) == self._content
+            and comparable(read(other, "content")) == self._content
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def content_hash(content: object) -> object:
+def comparable(content: object) -> object:
     """A content to compare: itself if it is short. A text's own hash is computed once, so this is fast."""
     if isinstance(content, str):
-        return content if len(content) <= LONGEST else hash(content)
+        return content if len(content) <= MOST_READ else hash(content)
     texts = _texts(content)
-    return content if sum(map(len, texts)) <= LONGEST else hash(texts)
+    return content if sum(map(len, texts)) <= MOST_READ else hash(texts)
 
 
 def _texts(content: object) -> tuple[str, ...]:
@@ -83,8 +83,8 @@ def _texts(content: object) -> tuple[str, ...]:
 
 
 def _ends(text: str) -> str:
-    return f"{text[: LONGEST // 2]}\n...\n{text[-LONGEST // 2 :]}"
+    return f"{text[: MOST_READ // 2]}\n...\n{text[-MOST_READ // 2 :]}"
 
 
 def _shortened_call(call: ToolCall) -> ToolCall:
-    return replace(call, arguments=json.dumps(_ends(call.arguments))) if len(call.arguments) > LONGEST else call
+    return replace(call, arguments=json.dumps(_ends(call.arguments))) if len(call.arguments) > MOST_READ else call

@@ -19,9 +19,9 @@ from langgraph_scrum_master.team.observe.cycles import Repetitions
 from langgraph_scrum_master.team.observe.flags import Flags
 from langgraph_scrum_master.team.observe.handoffs import Handoffs, hands_back, subagent_of
 from langgraph_scrum_master.team.observe.long_texts import (
-    LONGEST,
+    MOST_READ,
     LongMessage,
-    content_hash,
+    comparable,
     message_size,
     shortened,
     size_of,
@@ -132,7 +132,7 @@ class Watch:
     def _read(self, message: object, index: int) -> Turn | None:
         """The turn of a message, without the middle of long texts."""
         turn = read_turn(message, index)
-        if turn is None or size_of(turn) <= LONGEST:
+        if turn is None or size_of(turn) <= MOST_READ:
             return turn
         self.long = {i: each for i, each in self.long.items() if i > index - WINDOW}
         self.long[index] = LongMessage(message)
@@ -223,7 +223,7 @@ class Watcher:
         history = items_of(messages)
         if not history:
             return
-        cached = _CachedWatch(watch, _latest(history, watch), content_hash(read(history[-1], "content")))
+        cached = _CachedWatch(watch, _latest(history, watch), comparable(read(history[-1], "content")))
         key = _key(history[-1])
         with self._lock:
             if (before := self._cache.pop(key, None)) is not None:
@@ -267,7 +267,7 @@ class _CachedWatch(NamedTuple):
         if (
             self.watch.length != end
             or start < 0
-            or not _equal(content_hash(read(history[end - 1], "content")), self.content)
+            or not _equal(comparable(read(history[end - 1], "content")), self.content)
         ):
             return False
         return _equal(self.messages, history[start:end])
