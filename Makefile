@@ -8,7 +8,7 @@ PLAIN := .venv-run
 PLAIN_READY := $(PLAIN)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run newcomer day test browser lint format docs bench soak figures picture serve clean
+.PHONY: help setup run newcomer day test browser lint format docs bench soak scale figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,8 +51,10 @@ format: $(READY) ## format the code and fix what can be fixed
 docs: $(READY) ## show the documentation on loopback, renewed as it changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --dev-addr 127.0.0.1:8000
 
-soak: $(READY) ## prove the memory by kills, races, damage, full disks, clients at once; then search a million records (an hour)
+soak: $(READY) ## prove the memory by kills, races, damage, full disks, clients at once (20 minutes)
 	$(BIN)/python benchmarks/soak.py
+
+scale: $(READY) ## search a million records (an hour)
 	$(BIN)/python benchmarks/scale.py
 
 bench: $(READY) ## print the benchmarks' ratios

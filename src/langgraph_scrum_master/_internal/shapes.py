@@ -136,7 +136,7 @@ def _block_text(block: object) -> str:
 
 
 def file_text(path: Path, folder: Path | None = None) -> str:
-    """The text of an untrusted file, of this folder if one is given. Raises ValueError if it cannot be read."""
+    """The text of an untrusted file, which must be in the folder if one is given. Raises ValueError with the reason."""
     try:
         # Reading a pipe or a device can block.
         if not path.is_file():

@@ -74,7 +74,7 @@ SECRET_FORMATS: tuple[SecretFormat, ...] = (
     SecretFormat("DigitalOcean", r"do[opr]_v1_[0-9a-f]{32,}+", "DigitalOcean docs, personal access tokens"),
     SecretFormat("Shopify", r"shp[a-z]{2,3}_[0-9a-f]{20,}+", "Shopify docs, access tokens"),
     SecretFormat(
-        "Microsoft Entra", r"(?-i:[\w~.\-]{3}\dQ~[\w~.\-]{31,34})(?![\w~.\-])", "GitHub docs, secret scanning patterns"
+        "Microsoft Entra", r"(?-i:[\w~.\-]{3}\dQ~[\w~.\-]{31,34})(?![\w~\-])", "GitHub docs, secret scanning patterns"
     ),
     SecretFormat("Azure SAS", r"sig=[\w%+/\-]{20,}+=*+", "Azure Storage docs, shared access signatures"),
     SecretFormat("Linear", r"lin_(?:api|oauth)_[A-Za-z0-9]{20,}+", "Linear docs, API"),
@@ -99,6 +99,39 @@ SECRET_FORMATS: tuple[SecretFormat, ...] = (
     SecretFormat("Postman", r"PMAK-[0-9a-f\-]{20,}+", "Postman docs, API keys"),
     SecretFormat("Airtable", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{32,}+", "Airtable docs, personal access tokens"),
     SecretFormat("Figma", r"figd_[\w\-]{20,}+", "Figma docs, personal access tokens"),
+    SecretFormat("Fireworks", rf"fw_{_MIXED}[A-Za-z0-9]{{20,}}+", "Fireworks docs, API keys"),
+    SecretFormat("Together", r"tgp_v1_[\w\-]{30,}+", "Together docs, API keys"),
+    SecretFormat("Cerebras", rf"csk-{_MIXED}[A-Za-z0-9]{{30,}}+", "Cerebras docs, API keys"),
+    SecretFormat("Voyage", rf"pa-{_MIXED}[\w\-]{{40,}}+", "Voyage docs, API keys"),
+    SecretFormat("Firecrawl", rf"fc-{_HEX32}", "Firecrawl docs, API keys"),
+    SecretFormat("Jina", rf"jina_{_MIXED}[\w\-]{{40,}}+", "Jina docs, API keys"),
+    SecretFormat("E2B", r"e2b_[0-9a-f]{32,}+", "E2B docs, API keys"),
+    SecretFormat("Resend", rf"re_{_MIXED}[A-Za-z0-9]{{8}}_[A-Za-z0-9]{{20,}}+", "Resend docs, API keys"),
+    SecretFormat(
+        "Doppler",
+        r"dp\.(?:pt|st|ct|scim|audit|sa|said)\.(?:[\w\-]{1,40}\.)?[A-Za-z0-9]{40,}+",
+        "Doppler docs, auth tokens",
+    ),
+    SecretFormat(
+        "PlanetScale", r"pscale_(?:pw|tkn|oauth)_[\w.\-]{32,}+", "PlanetScale docs, passwords and service tokens"
+    ),
+    SecretFormat("Fly", rf"fm[12][ar]?_{_MIXED}[\w+/=\-]{{40,}}+", "Fly docs, access tokens"),
+    SecretFormat("Netlify", rf"nf[pcuob]_{_MIXED}[A-Za-z0-9]{{36,}}+", "Netlify docs, access tokens"),
+    SecretFormat("Vercel", rf"vc[pirak]_{_MIXED}[A-Za-z0-9]{{24,}}+", "Vercel docs, tokens"),
+    SecretFormat("Cloudflare", rf"cf(?:ut|at|k)_{_MIXED}[A-Za-z0-9]{{40,}}+", "Cloudflare docs, API token formats"),
+    SecretFormat("Buildkite", r"bkua_[0-9a-f]{40,}+", "Buildkite docs, API access tokens"),
+    SecretFormat("HubSpot", r"pat-(?:na|eu|ap)\d-[0-9a-f\-]{36}(?![\w\-])", "HubSpot docs, private apps"),
+    SecretFormat("Square", r"(?-i:EAAA[\w\-]{56,}+|sq0(?:csp|atp|idb)-[\w\-]{22,}+)", "Square docs, access tokens"),
+    SecretFormat("Dropbox", r"sl\.(?:u\.)?[\w\-]{100,}+", "Dropbox docs, OAuth guide"),
+    SecretFormat("Asana", r"[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32,}+", "Asana docs, personal access tokens"),
+    SecretFormat("1Password", r"ops_eyJ[\w+/=\-]{40,}+", "1Password docs, service accounts"),
+    SecretFormat("Tailscale", r"tskey-[a-z]{2,12}-[\w\-]{16,}+", "Tailscale docs, key prefixes"),
+    SecretFormat("Render", rf"rnd_{_MIXED}[A-Za-z0-9]{{28,}}+", "Render docs, API keys"),
+    SecretFormat("Prefect", rf"pn[ub]_{_MIXED}[A-Za-z0-9]{{36}}(?!\w)", "Prefect docs, API keys"),
+    SecretFormat("Pulumi", r"pul-[0-9a-f]{40}(?!\w)", "Pulumi docs, access tokens"),
+    SecretFormat("PostHog", rf"ph[xsr]_{_MIXED}[A-Za-z0-9]{{40,}}+", "PostHog docs, personal API keys"),
+    SecretFormat("Contentful", r"CFPAT-[\w\-]{40,}+", "Contentful docs, personal access tokens"),
+    SecretFormat("Weights & Biases", r"wandb_v1_[\w\-]{40,}+", "Weights & Biases docs, API keys"),
 )
 
 SECRET_NAMES = (
