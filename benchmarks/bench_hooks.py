@@ -1,4 +1,4 @@
-"""What a coding agent's hook costs as a whole process, imports included, over 1,000 memories and 200 experiences.
+"""The cost of a coding agent's hook as a process, including imports, with 1,000 memories and 200 experiences.
 
 Medians of fresh processes, interleaved with a Python that only imports `sqlite3` and `typer`.
 """
@@ -49,7 +49,7 @@ async def filled(folder: str) -> None:
 
 
 def milliseconds(command: Sequence[str], event: dict[str, Any], speaks: bool) -> tuple[float, float]:
-    """On the clock, and of computing, which does not depend on what else the machine does."""
+    """Wall and CPU milliseconds; the latter depend less on the machine's other load."""
     started, computed = perf_counter(), _computed()
     done = subprocess.run(command, capture_output=True, text=True, check=True, input=json.dumps(event))
     took = (perf_counter() - started) * 1000, (_computed() - computed) * 1000
@@ -89,7 +89,7 @@ def main() -> None:
     clock, cpu = ([median(row[i][j] for row in rounds) for i in range(5)] for j in (0, 1))
     names = ("user-prompt-submit", "post-tool-failure, the first", "post-tool-failure, the second", "no failure")
     for name, took, computing in zip(names, clock[1:], cpu[1:], strict=True):
-        told = f"{took:.0f} ms, of computing {computing:.0f} ms, {computing / cpu[0]:.1f} x `import sqlite3, typer`"
+        told = f"{took:.0f} ms, {computing:.0f} ms of CPU, {computing / cpu[0]:.1f} x `import sqlite3, typer`"
         print(f"hook {name}: {told} (bar: {BAR} ms)")
 
 

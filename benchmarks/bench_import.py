@@ -1,4 +1,4 @@
-"""What importing the scrum master costs on top of LangGraph: CPU time of fresh processes, interleaved, medians.
+"""The cost of importing the scrum master on top of LangGraph: CPU time of fresh processes, interleaved, medians.
 
 Both have their bytecode, as what is installed has. `import langgraph.graph` ends shortly before a full garbage
 collection, which the next few thousand objects trigger, ours or another package's: so the ratio is also measured
