@@ -44,7 +44,7 @@ async def filled(folder: str) -> None:
         for i, text in enumerate(said[:EXPERIENCES])
     ]
     for axis in AXES:
-        kept = [made for each in tried if (made := each.kept(axis))]
+        kept = [made for each in tried if (made := each.to_memory(axis))]
         await Searcher(memory).shelf(experiences_on(axis)).store_many(kept)
 
 

@@ -66,15 +66,15 @@ def shelves(kept: list[str]) -> dict[str, list[Memory]]:
         "code": [
             CodeUnit(
                 file_path=f"m{i // 20}.py", qualified_name=f"f{i}", signature=f"def f{i}():", docstring=text
-            ).kept()
+            ).to_memory()
             for i, text in enumerate(kept)
         ],
-        "commits": [Commit(sha=f"{i:040x}", message=text).kept() for i, text in enumerate(kept)],
-        "values": [Value(axis="full", text=text, cluster_id=str(i)).kept() for i, text in enumerate(kept)],
+        "commits": [Commit(sha=f"{i:040x}", message=text).to_memory() for i, text in enumerate(kept)],
+        "values": [Value(axis="full", text=text, cluster_id=str(i)).to_memory() for i, text in enumerate(kept)],
         experiences_on("full"): [
             made
             for i, text in enumerate(kept)
-            if (made := Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text).kept("full"))
+            if (made := Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text).to_memory("full"))
         ],
     }
 

@@ -45,8 +45,8 @@ def head(day: str, python: str, cores: int | None) -> str:
     return (
         f"# Figures\n\nWhat `make figures` printed on {day}, with Python {python} on a machine with {cores} cores.\n"
         "A bar is a target; a figure that misses it is marked **missed**. Ratios compare two measurements of one run\n"
-        "and should be similar on other machines; times are not. The quality of ranking on conversations and projects is\n"
-        "reported in [how memories are ranked](ranking.md)."
+        "and should be similar on other machines; times are not. The quality of ranking on conversations and projects\n"
+        "is reported in [how memories are ranked](ranking.md)."
     )
 
 
