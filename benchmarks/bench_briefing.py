@@ -1,4 +1,4 @@
-"""What a session's briefing costs, as ratios in one run; medians.
+"""The cost of a session's briefing, as ratios within one run; medians.
 
 - choosing among 200 lessons in a project with git and an active feature, from files to text, against a bare build of an
   FTS5 index of the same rows and one query

@@ -1,5 +1,5 @@
-"""What detection notices, on turns that the model was not trained on and on scenarios of teams at work. The turns are
-by an author of their own, and harder than real logs: half of those that do not ask hold a question mark. Both were
+"""Quality of detection, on turns that the model was not trained on and on team scenarios. The turns were written by a
+separate author and are harder than real logs: half of those that do not ask contain a question mark. Both sets were
 scored while settings were chosen, and the scenarios set thresholds. Not covered: real logs, speech, and languages other
 than these eleven.
 """
@@ -22,7 +22,7 @@ def main() -> None:
         print(f"asking, {language}: {figures([found[i] for i in chosen], [turns[i].asks for i in chosen])}")
     for kind in sorted({turn.kind for turn in turns}):
         chosen = [i for i, turn in enumerate(turns) if turn.kind == kind]
-        print(f"taken for asking, turns of the kind {kind}: {sum(found[i] for i in chosen)} of {len(chosen)}")
+        print(f"classified as asking, turns of kind {kind}: {sum(found[i] for i in chosen)} of {len(chosen)}")
     for name in ("teams", *FILES):
         print(f"scenarios, {name}: {noticed(name)}")
 

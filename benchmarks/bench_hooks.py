@@ -58,12 +58,12 @@ async def filled(folder: str) -> None:
         for i, text in enumerate(said[:EXPERIENCES])
     ]
     for axis in AXES:
-        kept = [made for each in tried if (made := each.kept(axis))]
+        kept = [made for each in tried if (made := each.to_memory(axis))]
         await Searcher(memory).shelf(experiences_on(axis)).store_many(kept)
 
 
 def milliseconds(command: Sequence[str], event: dict[str, Any], speaks: bool) -> tuple[float, float]:
-    """On the clock, and of computing, which does not depend on what else the machine does."""
+    """Wall and CPU milliseconds; the latter depend less on the machine's other load."""
     started, computed = perf_counter(), _computed()
     done = subprocess.run(command, capture_output=True, text=True, check=True, input=json.dumps(event))
     took = (perf_counter() - started) * 1000, (_computed() - computed) * 1000

@@ -1,6 +1,6 @@
-"""What assembling and indexing cost, as ratios in one run; medians.
+"""The cost of assembling and indexing, as ratios within one run; medians.
 
-- telling duplicates among 100 texts of 900 characters, against difflib on the same texts
+- finding duplicates among 100 texts of 900 characters, against difflib on the same texts
 - assembling up to 20 from each of five sources of 2,000 records, against what finds as many without a product: one bare
   embedding of the query and one Chroma query of 100 with documents, the same 10,000 records in one collection of a
   memory of ours
@@ -53,7 +53,10 @@ def duplicates() -> None:
     mine = median(seconds(ours) for _ in range(5))
     # Of 4,950 pairs, 190 are compared.
     theirs = seconds(difflib) * 4950 / 190
-    print(f"duplicates among 100 texts: {mine * 1e3:.1f} ms, 1/{theirs / mine:.0f} of difflib (bar: 50 ms or 1/20)")
+    print(
+        f"finding duplicates among 100 texts: {mine * 1e3:.1f} ms, 1/{theirs / mine:.0f} of difflib "
+        "(bar: 50 ms or 1/20)"
+    )
 
 
 def shelves(kept: list[str]) -> dict[str, list[Memory]]:
@@ -63,15 +66,15 @@ def shelves(kept: list[str]) -> dict[str, list[Memory]]:
         "code": [
             CodeUnit(
                 file_path=f"m{i // 20}.py", qualified_name=f"f{i}", signature=f"def f{i}():", docstring=text
-            ).kept()
+            ).to_memory()
             for i, text in enumerate(kept)
         ],
-        "commits": [Commit(sha=f"{i:040x}", message=text).kept() for i, text in enumerate(kept)],
-        "values": [Value(axis="full", text=text, cluster_id=str(i)).kept() for i, text in enumerate(kept)],
+        "commits": [Commit(sha=f"{i:040x}", message=text).to_memory() for i, text in enumerate(kept)],
+        "values": [Value(axis="full", text=text, cluster_id=str(i)).to_memory() for i, text in enumerate(kept)],
         experiences_on("full"): [
             made
             for i, text in enumerate(kept)
-            if (made := Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text).kept("full"))
+            if (made := Experience(id=f"e{i}", domain="debugging", strategy="ask-user", goal=text).to_memory("full"))
         ],
     }
 
@@ -98,12 +101,12 @@ def _assembling(bare: Bare) -> None:
         bare.query,
         lambda: f"Which service {' '.join(random.sample(random.choice(kept).split(), 6))}?",
     )
-    print(f"assembling from five sources against one bare query of 100 among the same records: {ratio} (bar: 3 x)")
+    print(f"assembling from five sources against one bare query for 100 of the same records: {ratio} (bar: 3 x)")
     tracemalloc.start()
     assemble("Which service retries every order?")
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
-    print(f"memory of one assembly: {peak:.1f} MB (bar: 50 MB)")
+    print(f"memory allocated by one assembly: {peak:.1f} MB (bar: 50 MB)")
 
 
 def indexing() -> None:
@@ -124,7 +127,10 @@ def values() -> None:
     first = seconds(lambda: asyncio.run(index_values(memory)))
     again = median(seconds(lambda: asyncio.run(index_values(memory))) for _ in range(3))
     found = len(asyncio.run(memory.beside("values").every()))
-    print(f"{found} values in 400 experiences: {first:.1f} s with the import of scikit-learn, then {again:.2f} s")
+    print(
+        f"deriving {found} values from 400 experiences: {first:.1f} s including the import of scikit-learn, "
+        f"then {again:.2f} s"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What a search costs, as ratios in one run: CPU and wall time, interleaved, medians.
+"""The cost of a search, as ratios within one run: CPU and wall time, interleaved, medians.
 
 - storing 10,000 records in a folder against a bare Chroma `add` of the same vectors and documents, also in a folder
 - `search_similar` at 10,000 records against a bare embedding of the query and a Chroma query of 100 with documents
@@ -295,7 +295,7 @@ def measure(folder: Path) -> None:
         )
         for one, other, what, bar in growing:
             print(f"{what}: {compare(one, other, many.question)} (bar: {bar} x)")
-        print(f"of the nearest 20 among 100,000, found by sign bits: {many.found_of_nearest(20):.2f}")
+        print(f"share of the nearest 20 among 100,000 that sign bits find: {many.found_of_nearest(20):.2f}")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Questions whose answers share no word with them: how often the answer comes first among all, by embedder.
+"""Questions that share no word with their answers: how often the answer ranks first, by embedder.
 
 The pairs are in `data/paraphrases-*.jsonl`, by two authors, the second without having seen what the first ones find; a
 pair that does share a word is refused. Each set is asked in a memory of its own, and then all in one, where more texts
@@ -47,7 +47,7 @@ def main() -> None:
         shares = ", ".join(f"{hits / len(each):.2f} of {len(each)}" for hits, each in zip(found, sets, strict=True))
         together = asyncio.run(found_first(embedder, every)) / len(every)
         print(
-            f"paraphrases, {embedder}: {sum(found) / len(every):.2f} come first ({shares}; bar: {bar:.2f}), "
+            f"paraphrases, {embedder}: {sum(found) / len(every):.2f} rank first ({shares}; bar: {bar:.2f}), "
             f"{together:.2f} with all in one memory"
         )
 

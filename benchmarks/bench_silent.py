@@ -1,4 +1,4 @@
-"""What the silent path costs, as ratios in one run: CPU time, interleaved, medians.
+"""The cost of the silent path, as ratios within one run: CPU time, interleaved, medians.
 
 - detection on a healthy state of 100 and of 10,000 messages, cold (never seen before) and warm (one message more than
   the last time), warm also with a detector of one's own that finds nothing

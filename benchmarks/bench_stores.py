@@ -1,4 +1,4 @@
-"""What each kind of store costs at 10,000 records: filling it, a search, a whole injection; medians, in one run.
+"""The cost of each kind of store at 10,000 records: filling, a search, a whole injection; medians of one run.
 
 With `--large` also at 100,000, which takes many minutes. PostgreSQL and the Chroma server are started for it, and
 stopped again.

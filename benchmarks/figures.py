@@ -44,9 +44,9 @@ def head(day: str, python: str, cores: int | None) -> str:
     """How the page begins."""
     return (
         f"# Figures\n\nWhat `make figures` printed on {day}, with Python {python} on a machine with {cores} cores.\n"
-        "A bar is what we hold ourselves to; a figure that does not keep it is marked as **missed**. Ratios are taken\n"
-        "in one run, and should be much the same elsewhere; times are not. Quality on conversations and projects is\n"
-        "told in [how memories are ranked](ranking.md)."
+        "A bar is a target; a figure that misses it is marked **missed**. Ratios compare two measurements of one run\n"
+        "and should be similar on other machines; times are not. The quality of ranking on conversations and projects\n"
+        "is reported in [how memories are ranked](ranking.md)."
     )
 
 

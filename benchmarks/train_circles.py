@@ -78,7 +78,11 @@ def noticed(name: str) -> str:
             case _:
                 right = bool(gaps)
         counts.setdefault(scenario["kind"], []).append(right)
-    told = {"circular": "circles found", "stuck": "stuck agents noticed", "healthy": "healthy teams alarmed"}
+    told = {
+        "circular": "circles detected",
+        "stuck": "stuck agents detected",
+        "healthy": "false alarms in healthy teams",
+    }
     return ", ".join(f"{told[kind]} {np.mean(found):.2f} of {len(found)}" for kind, found in sorted(counts.items()))
 
 

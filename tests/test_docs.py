@@ -1,4 +1,4 @@
-"""Every block of the documentation runs as it stands, in the page's order, and ends as the page says."""
+"""Every code block of the documentation runs, in the order of its page, and gives the output that the page shows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_RUN = {
     ("ARCHITECTURE.md", "prompts/pipeline"): "a drawing",
     ("ARCHITECTURE.md", "learning/assembler"): "a drawing",
 }
-"""How blocks and commands begin that cannot run here, by page, and why."""
+"""Page and beginning of each block or command that cannot run here, and why."""
 if find_spec("hyperon") is None:
     NOT_RUN["entities-and-knowledge.md", "from hyperon"] = "hyperon has no wheel for this Python"
 
@@ -28,23 +28,23 @@ READ_BY = {
     ("briefing.md", ".claude/settings.json"): "briefing/test_session_briefing.py",
     ("coding-agents.md", ".mcp.json"): "cli/test_mcp.py",
 }
-"""Files that no command of their page names, and which test does what the programs do that they are for."""
+"""Files that no command of their page uses, and the test that reads each as its program would."""
 
 IN_A_PROJECT = ("coding-agents.md", "learn.md")
-"""Pages that begin in a project of the reader's, here a part of this one; all others begin in an empty folder."""
+"""Pages that start in an existing project, here a part of this one; all others start in an empty folder."""
 
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)\)")
 
 
-def left_out(page: Path) -> list[str]:
+def excluded(page: Path) -> list[str]:
     return [beginning for name, beginning in NOT_RUN if name == page.name]
 
 
-def followed(page: Path, folder: Path) -> list[str]:
-    """What does not end as the page says, in a folder and with a home of its own."""
+def differences(page: Path, folder: Path) -> list[str]:
+    """The differences from the output that the page shows, in a folder and with a home directory of its own."""
     home = folder.with_name("home")
     home.mkdir()
-    return problems(list(steps(blocks(page), left_out(page))), folder, home)
+    return problems(list(steps(blocks(page), excluded(page))), folder, home)
 
 
 @pytest.mark.slow
@@ -55,14 +55,14 @@ def followed(page: Path, folder: Path) -> list[str]:
         for page in PAGES
     ],
 )
-def test_what_a_page_has_its_reader_do_ends_as_it_says(page: Path, tmp_path: Path) -> None:
+def test_the_steps_of_a_page_give_the_output_that_it_shows(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "a folder"
     if page.name in IN_A_PROJECT:
         part_of_this_project(folder)
     else:
         folder.mkdir()
 
-    assert followed(page, folder) == []
+    assert differences(page, folder) == []
 
 
 def part_of_this_project(folder: Path) -> None:
@@ -73,7 +73,7 @@ def part_of_this_project(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "beginning"), NOT_RUN)
-def test_what_is_not_run_is_there_to_be_left_out(name: str, beginning: str) -> None:
+def test_excluded_blocks_exist(name: str, beginning: str) -> None:
     (page,) = (page for page in PAGES if page.name == name)
 
     whole = [block.text for block in blocks(page)]
@@ -82,18 +82,18 @@ def test_what_is_not_run_is_there_to_be_left_out(name: str, beginning: str) -> N
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_file_of_a_page_is_put_to_use(page: Path) -> None:
-    found = blocks(page)
+def test_every_file_of_a_page_is_used_by_a_later_step_or_a_test(page: Path) -> None:
+    page_blocks = blocks(page)
 
-    for i, block in enumerate(found):
+    for i, block in enumerate(page_blocks):
         called = Path(block.title).name.removesuffix(".py")
-        if block.title and not any(called in later.text for later in found[i + 1 :]):
+        if block.title and not any(called in later.text for later in page_blocks[i + 1 :]):
             test = ROOT / "tests" / READ_BY.get((page.name, block.title), "nobody")
             assert test.is_file(), f"{block.place}: nothing uses {block.title!r}"
             assert f'file_of("{page.name}", "{block.title}")' in test.read_text(encoding="utf-8")
 
 
-def test_no_test_is_named_that_need_not_be() -> None:
+def test_the_list_of_tests_that_read_a_pages_files_is_current() -> None:
     titles = {(page.name, block.title) for page in PAGES for block in blocks(page)}
 
     assert READ_BY.keys() <= titles
@@ -137,11 +137,11 @@ Maria
 
 
 @pytest.mark.slow
-def test_steps_follow_each_other_in_one_folder_and_one_shell(tmp_path: Path) -> None:
+def test_steps_run_in_order_in_one_folder_and_one_shell(tmp_path: Path) -> None:
     page, folder = a_page(GOOD, tmp_path), tmp_path / "folder"
     folder.mkdir()
 
-    assert followed(page, folder) == []
+    assert differences(page, folder) == []
 
 
 @pytest.mark.slow
@@ -157,13 +157,13 @@ def test_steps_follow_each_other_in_one_folder_and_one_shell(tmp_path: Path) -> 
         "```python\nimport sys; sys.exit(1)\n```\n",
     ],
 )
-def test_what_ends_otherwise_is_told_with_its_place(text: str, tmp_path: Path) -> None:
+def test_unexpected_output_is_reported_with_its_line(text: str, tmp_path: Path) -> None:
     page, folder = a_page(text, tmp_path), tmp_path / "folder"
     folder.mkdir()
 
-    (told,) = followed(page, folder)
+    (problem,) = differences(page, folder)
 
-    assert told.startswith("page.md:1: ")
+    assert problem.startswith("page.md:1: ")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_what_ends_otherwise_is_told_with_its_place(text: str, tmp_path: Path) -
         "<pre>print(1)</pre>\n",
     ],
 )
-def test_code_that_nothing_would_run_is_refused(text: str, tmp_path: Path) -> None:
+def test_code_that_would_not_run_is_rejected(text: str, tmp_path: Path) -> None:
     page = a_page(text, tmp_path)
 
     with pytest.raises(UnrunError, match=r"page\.md"):
@@ -190,7 +190,7 @@ def test_code_that_nothing_would_run_is_refused(text: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_existing_targets(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), target
 
@@ -201,13 +201,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         ("a search: 6.9 ms against 4.2 ms: 1.63 x (CPU 6.9 against 4.2 ms: 1.65 x) (bar: 2 x)", False),
         ("a search: 9.3 ms against 3.7 ms: 2.48 x (CPU 9.3 against 3.7 ms: 2.51 x) (bar: 2 x)", True),
         ("without a checkpointer: 1.15 x (bar: 1.15 x)", False),
-        ("hook: 2001 ms, of computing 928 ms, 10.1 x `import typer` (bar: 2000 ms)", True),
+        ("hook: 2001 ms, 928 ms of CPU, 10.1 x `import typer` (bar: 2000 ms)", True),
         ("memory of one assembly: 0.8 MB (bar: 50 MB)", False),
         ("indexing again: 0.5 s against 7.4 s, 1/15 (bar: 1/20)", True),
         ("duplicates: 60.0 ms, 1/543 of difflib (bar: 50 ms or 1/20)", False),
         ("duplicates: 60.0 ms, 1/10 of difflib (bar: 50 ms or 1/20)", True),
-        ("paraphrases: 0.44 come first (0.44 of 64; bar: 0.40), 0.30 in one memory", False),
-        ("paraphrases: 0.39 come first (0.44 of 64; bar: 0.40), 0.30 in one memory", True),
+        ("paraphrases: 0.44 rank first (0.44 of 64; bar: 0.40), 0.30 in one memory", False),
+        ("paraphrases: 0.39 rank first (0.44 of 64; bar: 0.40), 0.30 in one memory", True),
         ("no bar: 2.6 s, then 0.19 s", False),
     ],
 )
@@ -218,7 +218,7 @@ def test_a_figure_that_misses_its_bar_is_marked(line: str, is_missed: bool) -> N
     assert section(script, [line]).endswith(f"\n\n- {line} **missed**" if is_missed else f"\n\n- {line}")
 
 
-def test_the_page_of_figures_is_as_it_is_written_now() -> None:
+def test_the_page_of_figures_has_the_current_format() -> None:
     page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     day, python, cores = re.findall(r"on (\S+), with Python (\S+) on a machine with (\d+) cores", page)[0]
     scripts = sorted((ROOT / "benchmarks").glob("bench_*.py"))

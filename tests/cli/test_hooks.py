@@ -76,7 +76,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
         await Searcher(ChromaMemory(folder)).keep_experience(FLAKY)
         principle = Value(axis="full", text="Read the error before you change code", cluster_id="1")
-        await ChromaMemory(folder).beside("values").store_many([principle.kept()])
+        await ChromaMemory(folder).beside("values").store_many([principle.to_memory()])
 
     asyncio.run(work())
     # What was let go of is closed now, not while a test looks at the files.

@@ -91,9 +91,9 @@ def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversation]:
         unit = CodeUnit(file_path="pay.py", qualified_name="idempotency_key", signature="def idempotency_key(): ...")
         commit = Commit(sha="a" * 40, message="Keep idempotency keys for a day", author="Ada")
         value = Value(axis="full", text="Read the error before you change code", cluster_id="1", cluster_size=7)
-        await shop.beside("code").store_many([unit.kept()])
-        await shop.beside("commits").store_many([commit.kept()])
-        await shop.beside("values").store_many([value.kept()])
+        await shop.beside("code").store_many([unit.to_memory()])
+        await shop.beside("commits").store_many([commit.to_memory()])
+        await shop.beside("values").store_many([value.to_memory()])
         await shop.store_many([Memory(content=TRICK)])
         await ChromaMemory(folder, namespace="bank").store_many([Memory(content="The bank keeps keys in Cassandra.")])
 

@@ -88,9 +88,9 @@ LIMIT = Memory(
 
 async def a_searcher(**extra: Any) -> Searcher:
     searcher = Searcher(ChromaMemory())
-    await searcher.shelf("code").store_many([unit.kept() for unit in extra.get("code", UNITS)])
-    await searcher.shelf("commits").store_many([commit.kept() for commit in extra.get("commits", [COMMIT])])
-    await searcher.shelf("values").store_many([value.kept() for value in extra.get("values", [VALUE])])
+    await searcher.shelf("code").store_many([unit.to_memory() for unit in extra.get("code", UNITS)])
+    await searcher.shelf("commits").store_many([commit.to_memory() for commit in extra.get("commits", [COMMIT])])
+    await searcher.shelf("values").store_many([value.to_memory() for value in extra.get("values", [VALUE])])
     for experience in extra.get("experiences", [CACHE, MIGRATION]):
         await searcher.keep_experience(experience)
     await searcher._memory.store_many(extra.get("memories", [LIMIT]))
@@ -221,7 +221,7 @@ async def test_a_slow_model_is_asked_once_and_the_deadline_holds(deadline: float
     model = Slow()
     memory = ChromaMemory(embedder=model)
     await memory.store_many([LIMIT])
-    await memory.beside("code").store_many([unit.kept() for unit in UNITS])
+    await memory.beside("code").store_many([unit.to_memory() for unit in UNITS])
     started = time.monotonic()
 
     assembler = ContextAssembler(Searcher(memory), deadline=deadline, min_relevance=0)
@@ -266,7 +266,7 @@ async def test_what_each_source_finds_is_asked_in_one_search_and_is_what_it_find
     context = await assembler.assemble_context(query, ["memories", "code"], max_tokens=20_000)
 
     assert len(threads) == 1
-    units = {unit.qualified_name: unit.kept().key for unit in UNITS}
+    units = {unit.qualified_name: unit.to_memory().key for unit in UNITS}
     shown = [item.metadata for item in context.items]
     assert {units[each["qualified_name"]] if "qualified_name" in each else each["id"] for each in shown} == alone
 
@@ -317,8 +317,8 @@ class Counting:
 async def test_a_query_is_embedded_once_for_all_sources() -> None:
     model = Counting()
     searcher = Searcher(ChromaMemory(embedder=model))
-    await searcher.shelf("code").store_many([unit.kept() for unit in UNITS])
-    await searcher.shelf("commits").store_many([COMMIT.kept()])
+    await searcher.shelf("code").store_many([unit.to_memory() for unit in UNITS])
+    await searcher.shelf("commits").store_many([COMMIT.to_memory()])
     await searcher._memory.store_many([LIMIT])
 
     context = await ContextAssembler(searcher).assemble_context("price cache", ALL)
@@ -671,7 +671,7 @@ async def test_a_premortem_has_no_principles_of_other_domains() -> None:
     searcher = await a_searcher(experiences=[resolved("failed", "falsified")])
     kinds = {"Check the clock first": ("debugging", "feature"), "Give each test its own fixtures": ("testing",)}
     values = [Value(axis="full", text=text, cluster_id=text, domains=domains) for text, domains in kinds.items()]
-    await searcher.shelf("values").store_many([value.kept() for value in values])
+    await searcher.shelf("values").store_many([value.to_memory() for value in values])
 
     context = await ContextAssembler(searcher).get_premortem_context("debugging")
 
@@ -707,9 +707,9 @@ async def test_an_unknown_domain_or_strategy_is_refused_with_the_valid_ones(
 @pytest.mark.parametrize("kind", ["chroma", "store"])
 async def test_each_kind_is_read_as_it_was_kept(kind: str) -> None:
     searcher = Searcher(ChromaMemory() if kind == "chroma" else StoreMemory(InMemoryStore()))
-    await searcher.shelf("code").store_many([unit.kept() for unit in UNITS])
-    await searcher.shelf("commits").store_many([COMMIT.kept()])
-    await searcher.shelf("values").store_many([VALUE.kept()])
+    await searcher.shelf("code").store_many([unit.to_memory() for unit in UNITS])
+    await searcher.shelf("commits").store_many([COMMIT.to_memory()])
+    await searcher.shelf("values").store_many([VALUE.to_memory()])
     await searcher.keep_experience(CACHE)
     await searcher.keep_experience(MIGRATION)
 
@@ -738,7 +738,7 @@ async def test_code_and_commits_do_not_get_among_the_memories() -> None:
 async def test_all_experiences_are_listed_however_many_they_are_the_newest_first() -> None:
     searcher = Searcher(StoreMemory(InMemoryStore()))
     some = [replace(MIGRATION, id=f"e{i}", created_at=f"2026-01-01T{i // 60:02}:{i % 60:02}:00Z") for i in range(520)]
-    await searcher.shelf("experiences-full").store_many([each.kept("full") for each in some])  # type: ignore[misc]
+    await searcher.shelf("experiences-full").store_many([each.to_memory("full") for each in some])  # type: ignore[misc]
 
     assert await searcher.all_experiences() == some[::-1]
 

@@ -96,9 +96,9 @@ GATE: dict[str, Any] = {
 
 async def filled(memory: RecordMemory) -> RecordMemory:
     searcher = Searcher(memory)
-    await searcher.shelf("code").store_many([EVICT.kept()])
-    await searcher.shelf("commits").store_many([TIMER.kept()])
-    await searcher.shelf("values").store_many([TRIGGER.kept()])
+    await searcher.shelf("code").store_many([EVICT.to_memory()])
+    await searcher.shelf("commits").store_many([TIMER.to_memory()])
+    await searcher.shelf("values").store_many([TRIGGER.to_memory()])
     for experience in (FIXTURES, SNAPSHOT, TOKENS):
         await searcher.keep_experience(experience)
     return memory
@@ -266,9 +266,9 @@ class OtherEmbedder:
 
 
 async def test_a_shelf_that_fails_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
-    await ChromaMemory(tmp_path, embedder=OtherEmbedder()).beside("code").store_many([TIMER.kept()])
+    await ChromaMemory(tmp_path, embedder=OtherEmbedder()).beside("code").store_many([TIMER.to_memory()])
     memory = ChromaMemory(tmp_path)
-    for name, rows in (("commits", [TIMER.kept()]), ("values", [TRIGGER.kept()])):
+    for name, rows in (("commits", [TIMER.to_memory()]), ("values", [TRIGGER.to_memory()])):
         await memory.beside(name).store_many(rows)
 
     read, result = await read_by_dev(master(memory), QUESTIONS["commits"][0])
@@ -311,7 +311,7 @@ async def test_what_a_memory_and_a_commit_both_say_is_read_once() -> None:
     memory = ChromaMemory()
     said = "The timer of the price cache was replaced by an event from the database."
     await memory.store_many([Memory(content=said)])
-    await memory.beside("commits").store_many([Commit(sha="f" * 40, message=said).kept()])
+    await memory.beside("commits").store_many([Commit(sha="f" * 40, message=said).to_memory()])
 
     read, result = await read_by_dev(master(memory), "Why was the timer of the price cache replaced?")
 
@@ -321,7 +321,7 @@ async def test_what_a_memory_and_a_commit_both_say_is_read_once() -> None:
 
 async def test_what_cannot_be_read_is_passed_over(logged: list[dict[str, Any]]) -> None:
     memory = ChromaMemory()
-    await memory.beside("code").store_many([EVICT.kept()])
+    await memory.beside("code").store_many([EVICT.to_memory()])
     await memory.beside("code").store_embedding("odd", "What quietly does in PriceCache.evict", {"code": {"x": 1}})
 
     read, _ = await read_by_dev(master(memory), QUESTIONS["code"][0])

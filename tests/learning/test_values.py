@@ -98,7 +98,7 @@ async def test_a_value_stays_the_same_one_when_an_experience_joins_and_goes_when
 async def test_a_value_that_was_kept_by_hand_is_left_alone() -> None:
     memory = await experienced()
     own = Value(axis="full", text="Measure first.", cluster_id="own")
-    await memory.beside("values").store_many([own.kept()])
+    await memory.beside("values").store_many([own.to_memory()])
     await index_values(memory)
 
     await memory.beside(experiences_on("full")).forget(*(each.id for each in some_experiences()))

@@ -68,7 +68,7 @@ def keys(result: Any) -> list[str]:
 
 @pytest.mark.parametrize("made", [chroma, store])
 @pytest.mark.parametrize(("state", "answer"), [(PARCELS, "adr-2"), (ORDERS, "adr-1")])
-async def test_what_was_said_before_decides_between_records_that_fit_the_question_alike(
+async def test_earlier_messages_decide_between_equally_similar_records(
     made: Any, state: dict[str, Any], answer: str
 ) -> None:
     result = await ScrumMaster(memory=await made()).aevaluate(state)
@@ -76,7 +76,7 @@ async def test_what_was_said_before_decides_between_records_that_fit_the_questio
     assert keys(result)[:1] == [answer]
 
 
-async def test_a_memory_that_only_knows_texts_is_asked_with_the_need_and_with_all_that_was_said() -> None:
+async def test_a_memory_without_answer_search_is_searched_with_the_need_and_with_the_conversation() -> None:
     memory = Plain(await chroma())
 
     await ScrumMaster(memory=memory).aevaluate(PARCELS)
@@ -184,7 +184,7 @@ LONG = "Payments > Refunds\n" + "\n".join(
 )
 
 
-async def test_of_a_long_record_the_passage_is_given_that_answers_under_its_heading() -> None:
+async def test_a_long_record_is_cut_to_the_passage_that_answers_under_its_heading() -> None:
     memory = ChromaMemory()
     await memory.store_many([Memory(content=LONG, key="long"), *(Memory(content=t, key=k) for k, t, _ in RECORDS)])
 
@@ -204,7 +204,7 @@ def test_a_text_that_fits_is_its_own_passage() -> None:
 
 
 @pytest.mark.parametrize("text", ["one\ntwo", "x" * 5_000, "a. B. C. " * 500, "\n\n", "---\na: b\n---\nrest " * 200])
-def test_a_passage_never_exceeds_what_fits_where_anything_does(text: str) -> None:
+def test_a_passage_never_exceeds_the_limit_if_anything_fits(text: str) -> None:
     passage = passage_of(text, {"b": 1.0}, lambda part: len(part) <= 200)
 
     assert len(passage.text) <= 200 or not any(len(piece) <= 150 for piece in text.split("\n"))
@@ -225,7 +225,7 @@ def test_a_heading_alone_says_nothing(text: str, filled: bool) -> None:
     assert says_something(text) is filled
 
 
-async def test_a_record_that_is_only_a_heading_is_never_given() -> None:
+async def test_a_record_that_is_only_a_heading_is_never_injected() -> None:
     result = await ScrumMaster(sources=[Given(a_context("## Which database do we use", 0.99))]).aevaluate(
         a_state(("dev", "Which database do we use?"))
     )
@@ -236,7 +236,7 @@ async def test_a_record_that_is_only_a_heading_is_never_given() -> None:
     assert [drop.why for drop in result.dropped] == ["only_a_heading"]
 
 
-async def test_what_is_far_less_likely_than_the_best_is_left_out_above_the_bar_too() -> None:
+async def test_an_item_far_below_the_best_is_dropped_even_above_the_bar() -> None:
     offered = (a_context("PostgreSQL, since 2019.", 0.97), a_context("The cache is Redis.", 0.75))
 
     result = await ScrumMaster(sources=[Given(*offered)]).aevaluate(a_state(("dev", "Which database do we use?")))

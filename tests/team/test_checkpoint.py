@@ -72,7 +72,7 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Saver:
 
 
 @pytest.mark.parametrize("with_ours", [True, False], ids=["our serde", "LangGraph's serde"])
-def test_results_read_back_equal_what_was_written(saver: Saver, with_ours: bool) -> None:
+def test_results_survive_a_checkpoint_unchanged(saver: Saver, with_ours: bool) -> None:
     with saver(checkpoint_serde(HostType) if with_ours else None) as checkpointer:
         compiled = graph(checkpointer)
 
@@ -110,7 +110,7 @@ def test_a_hosts_own_types_come_back_as_they_were(saver: Saver) -> None:
 
 
 @pytest.mark.skipif(STRICT, reason="the strict mode keeps only what is named")
-def test_in_the_default_mode_even_a_host_type_that_nobody_named_is_kept() -> None:
+def test_the_default_mode_preserves_unregistered_host_types() -> None:
     serde = checkpoint_serde()
 
     assert isinstance(serde.loads_typed(serde.dumps_typed(HostType("x", ()))), HostType)

@@ -41,7 +41,7 @@ async def test_with_it_the_developer_uses_the_decision_and_the_gate_passes() -> 
     }
 
 
-async def test_the_developer_really_reads_what_it_is_given() -> None:
+async def test_the_developer_reads_the_injected_context() -> None:
     memory = ChromaMemory()
     await memory.store_decision(
         Decision(agent_type="architect", context="We keep idempotency keys of payments in DynamoDB, each for 6 hours.")

@@ -151,7 +151,7 @@ async def test_another_namespaces_memory_in_the_graphs_store_is_not_seen() -> No
     assert set(team.prompts) == {""}
 
 
-async def test_delivered_as_a_message_it_stands_in_the_history_tagged_as_ours(memory: ChromaMemory) -> None:
+async def test_a_delivered_message_is_in_the_history_with_our_tag(memory: ChromaMemory) -> None:
     master = ScrumMaster(memory=memory, config=InjectionConfig(deliver="message"))
 
     end = await a_builder(Team(), master).compile().ainvoke(START_STATE, LIMITED)
@@ -172,7 +172,7 @@ def test_no_message_is_put_between_a_tool_call_and_its_answer() -> None:
     assert "messages" not in update
 
 
-async def test_what_happens_can_be_watched_as_it_happens(memory: ChromaMemory) -> None:
+async def test_events_are_streamed_as_they_happen(memory: ChromaMemory) -> None:
     graph = a_builder(Team(), ScrumMaster(memory=memory)).compile()
 
     events = [event async for event in graph.astream(START_STATE, LIMITED, stream_mode="custom")]
@@ -189,7 +189,7 @@ class Host(TypedDict):
     messages: Annotated[list[Any], add_messages]
 
 
-def test_a_graph_that_would_drop_our_keys_is_refused_with_the_keys_and_the_cure() -> None:
+def test_a_graph_that_would_drop_our_keys_is_rejected_with_the_keys_and_a_fix() -> None:
     builder = StateGraph(Host)
     builder.add_node("dev", lambda state: {})
 
@@ -288,7 +288,7 @@ def test_the_same_scrum_master_twice_in_one_step_is_one() -> None:
     assert len([record for record in end["injection_history"] if record.status == "injected"]) == 1
 
 
-def test_a_subgraph_that_returns_its_whole_state_doubles_nothing() -> None:
+def test_a_subgraph_that_returns_its_whole_state_duplicates_nothing() -> None:
     inner_builder = StateGraph(State)
     inner_builder.add_node("dev", Team().dev)
     inner_builder.add_node(ScrumMaster(sources=[Given(a_context())]).node)
@@ -337,7 +337,7 @@ def test_even_a_broken_clock_does_not_fail_the_graph(clock: Callable[[], float])
     assert "failed, the graph continues" in update["sm_output"].processing_notes
 
 
-def test_a_broken_detector_is_told_and_the_others_go_on(logged: list[dict[str, Any]]) -> None:
+def test_a_broken_detector_is_logged_and_the_others_run(logged: list[dict[str, Any]]) -> None:
     def broken(observation: Observation) -> list[ContextGap]:
         raise ZeroDivisionError("a detector's bug")
 
@@ -372,7 +372,7 @@ def test_the_node_can_be_called_outside_a_graph() -> None:
     assert update["injection_result"].injected
 
 
-def test_a_subgraph_that_never_saw_the_payload_does_not_wipe_it() -> None:
+def test_a_subgraph_that_never_saw_the_payload_does_not_delete_it() -> None:
     quiet = StateGraph(State)
     quiet.add_node("pm", lambda state: {"messages": [says("pm", "Plan is ready.")]})
     quiet.add_edge(START, "pm")
@@ -388,7 +388,7 @@ def test_a_subgraph_that_never_saw_the_payload_does_not_wipe_it() -> None:
     assert DECISION in context_for(end, "dev")
 
 
-def test_a_message_that_had_to_wait_for_a_tools_answer_comes_after_it() -> None:
+def test_a_message_delayed_by_a_tool_call_comes_after_the_tools_answer() -> None:
     calls = [{"name": "request_context", "args": {"need": "the key store"}, "id": i} for i in ("c1", "c2")]
     asks = says("dev", "", tool_calls=calls, id="a")
     first = ToolMessage("Noted.", tool_call_id="c1", id="t1")
@@ -425,7 +425,7 @@ def test_keys_without_reducers_are_refused() -> None:
         ScrumMaster().check(builder)
 
 
-def test_two_scrum_masters_that_may_write_the_same_handoff_are_warned_of() -> None:
+def test_check_warns_about_two_scrum_masters_that_may_write_the_same_handoff() -> None:
     master = ScrumMaster()
     builder = a_builder(Team(), master)
     builder.add_node("second", master.async_node)

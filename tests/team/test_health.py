@@ -42,7 +42,7 @@ def test_a_team_at_work_is_healthy() -> None:
 
 
 @pytest.mark.parametrize(("ago", "severity"), [(180, None), (220, "warning"), (301, "critical")])
-def test_an_agent_that_work_waits_for_is_idle_and_one_that_is_done_rests(ago: float, severity: str | None) -> None:
+def test_only_an_agent_with_waiting_work_is_idle(ago: float, severity: str | None) -> None:
     state = spoken(("dev", 700), ("pm", 650), ("dev", ago + 20), ("pm", ago), current_agent="dev")
 
     assert alerts(state) == ([(severity, "idle", "dev")] if severity else [])
@@ -107,7 +107,7 @@ def test_the_states_own_health_is_read_as_dict_or_object(given: object) -> None:
 
 
 @pytest.mark.parametrize("given", ["fine", {"status": 3}, {}, object(), {"status": "x", "alerts": 7}])
-def test_what_is_no_health_is_told_from_the_messages(given: object) -> None:
+def test_without_a_valid_health_status_it_is_computed_from_the_messages(given: object) -> None:
     assert health(spoken(("dev", 10), health_status=given)).status == "healthy"
 
 

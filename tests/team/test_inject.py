@@ -42,14 +42,14 @@ def test_the_payload_names_its_agent_and_holds_text_sources_and_sizes() -> None:
     assert payload["total_context_size"] == 100
 
 
-def test_the_text_stands_once_in_the_update() -> None:
+def test_the_update_contains_the_text_once() -> None:
     update = ScrumMaster(sources=[Given(a_context())]).node.invoke(a_state(ASKS))
 
     assert repr(update).count(DECISION) == 1
     assert DECISION in update["injected_context"]["text"]
 
 
-def test_the_account_of_a_step_says_what_was_observed_and_decided() -> None:
+def test_the_output_of_a_step_has_what_was_observed_and_decided() -> None:
     state = a_state(("pm", "Over to dev."), ASKS, gate_blocked=True, gate_failure="coverage too low")
 
     account = ScrumMaster(sources=[Given(a_context())]).node.invoke(state)["sm_output"]
@@ -92,7 +92,7 @@ def test_a_handoff_is_extended_under_one_key_and_cleared_of_it_again() -> None:
     assert state["handoff_context"] == handoff
 
 
-def test_a_handoff_that_is_no_dict_is_left_alone() -> None:
+def test_a_handoff_that_is_not_a_dict_is_unchanged() -> None:
     class Handoff:
         target_agent = "dev"
         required_context = ("key_store",)
@@ -122,7 +122,7 @@ def test_the_payload_is_cleared_once_its_agent_has_spoken_and_not_before() -> No
     assert context_for(state, "dev") == ""
 
 
-def test_a_history_that_was_cut_does_not_keep_the_payload_for_ever() -> None:
+def test_a_trimmed_history_does_not_keep_the_payload_forever() -> None:
     state, _ = step(a_state(ASKS))
 
     state["messages"] = [{"role": "assistant", "name": "dev", "content": "It is Redis then.", "id": "later"}]
@@ -139,7 +139,7 @@ def test_the_same_question_is_served_once() -> None:
     assert second is None
 
 
-def test_what_was_injected_before_is_not_injected_again_for_a_new_question() -> None:
+def test_context_injected_before_is_not_injected_again_for_a_new_question() -> None:
     state, _ = step(a_state(ASKS))
     asks_again = ("dev", "Thanks. How long do we keep them in that store?")
     state["messages"] = [*state["messages"], *a_state(("x", ""), asks_again)["messages"][1:]]
@@ -151,7 +151,7 @@ def test_what_was_injected_before_is_not_injected_again_for_a_new_question() -> 
     assert [drop.why for drop in result.dropped] == ["already_seen"]
 
 
-def test_what_an_agent_no_longer_sees_may_be_given_to_it_again() -> None:
+def test_context_outside_the_agents_view_may_be_injected_again() -> None:
     state, _ = step(a_state(ASKS))
     talk = [("tester", f"Step {i} of the test plan is done.") for i in range(60)]
     state["messages"] = a_state(ASKS, ("dev", "It is Redis then."), *talk, ("dev", "Which store was it again?"))[
@@ -164,7 +164,7 @@ def test_what_an_agent_no_longer_sees_may_be_given_to_it_again() -> None:
     assert result.injected
 
 
-def test_a_need_that_nothing_meets_is_given_up_after_the_configured_attempts() -> None:
+def test_a_need_without_results_is_given_up_after_the_configured_attempts() -> None:
     state = a_state(ASKS)
     tries = 0
     for _ in range(6):
@@ -259,7 +259,7 @@ def test_clearing_one_payload_and_writing_another_in_one_step_loses_neither() ->
     assert DECISION in context_for(state, "pm")
 
 
-def test_a_gap_that_went_away_while_it_waited_is_closed() -> None:
+def test_a_pending_gap_that_was_resolved_is_closed() -> None:
     state, _ = step(a_state(ASKS, current_agent="tester", missing_context="the test data"))
     assert [r.status for r in state["injection_history"]] == ["injected", "pending"]
 
@@ -379,7 +379,7 @@ def test_clearing_our_key_does_not_keep_context_out_of_a_pending_handoff() -> No
     assert DECISION in context_for(state, "tester")
 
 
-def test_a_target_that_is_not_there_does_not_lose_the_context() -> None:
+def test_an_unknown_target_does_not_lose_the_context() -> None:
     update = injection_update(a_result(injection_target="handoff_context"), a_state(ASKS))
 
     assert DECISION in context_for(update, "dev")

@@ -54,7 +54,7 @@ def test_messages_of_any_framework_become_turns() -> None:
     ]
 
 
-def test_synthetic_messages_and_what_is_no_message_are_passed_over() -> None:
+def test_synthetic_messages_and_non_messages_are_ignored() -> None:
     assert speakers(None, 7, "text", {}, HumanMessage("x", additional_kwargs={"lc_source": "summarization"})) == []
 
 
@@ -138,7 +138,7 @@ def test_a_question_is_open_until_somebody_else_answers_it() -> None:
     assert observe(a_state(asked, ("dev", "Found it: PostgreSQL, see the wiki. Done.")), now=NOW).questions == ()
 
 
-def test_a_question_asked_back_is_no_answer() -> None:
+def test_a_counter_question_is_no_answer() -> None:
     state = a_state(("dev", "Which database do we use for orders?"), ("architect", "Which orders do you mean?"))
 
     assert [question.asker for question in observe(state, now=NOW).questions] == ["dev", "architect"]
@@ -197,7 +197,7 @@ def test_no_state_of_any_shape_makes_observing_or_detecting_raise(state: dict[st
 
 
 @pytest.mark.parametrize("state", [None, 7, "state", [], object()])
-def test_what_is_no_state_at_all_is_told_and_has_no_gap(state: object, logged: list[dict[str, Any]]) -> None:
+def test_an_invalid_state_is_logged_and_has_no_gap(state: object, logged: list[dict[str, Any]]) -> None:
     assert ScrumMaster().detect(state) == ()
     assert [entry["event"] for entry in logged] == ["state.malformed"]
 
@@ -220,7 +220,7 @@ def test_a_named_human_message_after_the_task_is_an_agents() -> None:
     ]
 
 
-def test_an_unnamed_agents_newest_turn_is_that_of_the_agent_at_turn() -> None:
+def test_the_newest_turn_of_an_unnamed_agent_belongs_to_the_current_agent() -> None:
     (gap,) = ScrumMaster().detect({"messages": [AIMessage("Which database do we use?")], "current_agent": "dev"})
 
     assert gap.agent == "dev"
@@ -298,7 +298,7 @@ class Hostile(dict[str, Any]):
         raise RuntimeError("no")
 
 
-def test_a_state_that_cannot_be_looked_at_has_no_gap_and_is_told(logged: list[dict[str, Any]]) -> None:
+def test_a_state_that_cannot_be_observed_is_logged_and_has_no_gap(logged: list[dict[str, Any]]) -> None:
     assert ScrumMaster().detect(Hostile(a=1)) == ()
     assert ScrumMaster().evaluate(Hostile(a=1)) is None
     assert {entry["event"] for entry in logged} == {"observation.failed"}
@@ -338,13 +338,13 @@ def test_one_odd_value_does_not_hide_the_rest(odd_key: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "reply", ["Good question, I don't know either.", "Let me check which region with the infra team.", "Ok."]
 )
-def test_a_reply_that_tells_nothing_leaves_the_question_open(reply: str) -> None:
+def test_a_reply_without_information_leaves_the_question_open(reply: str) -> None:
     state = a_state(("dev", "Which region do we deploy to?"), ("pm", reply))
 
     assert [question.asker for question in observe(state, now=NOW).questions] == ["dev"]
 
 
-def test_the_agent_that_was_asked_by_name_answers_with_whatever_it_says_next() -> None:
+def test_the_next_turn_of_the_addressed_agent_is_an_answer() -> None:
     state = a_state(
         ("lead", "Searcher, please provide three sources on prices."),
         ("searcher", "Found: BNEF, IEA and Argus, all of 2024."),
@@ -371,14 +371,14 @@ def test_a_question_tells_whom_it_is_put_to_and_since_when() -> None:
     assert {q.since for q in questions} == {NOON}
 
 
-def test_a_question_that_goes_along_with_a_handoff_is_put_to_its_target() -> None:
+def test_a_question_in_a_handoff_is_addressed_to_its_target() -> None:
     call = {"name": "transfer_to_architect", "args": {}, "id": "c"}
     state = {"messages": [says("dev", "Which queue do refunds go to?", tool_calls=[call])]}
 
     assert [question.addressee for question in observed(state).questions] == ["architect"]
 
 
-def test_a_handoff_tells_what_goes_along() -> None:
+def test_a_handoff_records_what_is_handed_over() -> None:
     calls = [
         {"name": "task", "args": {"description": "Write the tests.", "subagent_type": "tester"}, "id": "c1"},
         {"name": "transfer_back_to_supervisor", "args": {}, "id": "c2"},
@@ -424,7 +424,7 @@ def test_the_order_of_unrelated_messages_does_not_matter(order: list[int], at: i
     assert open_now == [("dev", text) for text in TWO.replace("? ", "?|").split("|")][: 2 - answered]
 
 
-def test_sentences_that_go_on_about_one_thing_are_one_need() -> None:
+def test_consecutive_sentences_on_one_topic_are_one_need() -> None:
     text = "Which database do we use for orders? I cannot write the migration without it."
 
     (question,) = observed(a_state(("dev", text))).questions
@@ -432,7 +432,7 @@ def test_sentences_that_go_on_about_one_thing_are_one_need() -> None:
     assert question.text == text
 
 
-def test_a_question_that_points_back_has_the_name_in_it() -> None:
+def test_a_question_with_a_pronoun_gets_the_name_it_refers_to() -> None:
     text = "The billing gateway throttles our calls. What is its limit?"
 
     (question,) = observed(a_state(("dev", text))).questions
@@ -451,7 +451,7 @@ def test_a_question_that_points_back_has_the_name_in_it() -> None:
         ("Coverage is 60 %, 80 % are needed.", ()),
     ],
 )
-def test_a_gates_reason_tells_what_is_missing(reason: str, missing: tuple[str, ...]) -> None:
+def test_the_reason_of_a_gate_names_what_is_missing(reason: str, missing: tuple[str, ...]) -> None:
     (gate,) = observed({"gate_blocked": True, "gate_failure": reason}).gates
 
     assert gate.missing == missing
@@ -470,7 +470,7 @@ def test_a_list_with_an_item_for_each_need_answers_them_all(answer: str) -> None
     assert observed(a_state(("dev", asked), ("pm", answer))).questions == ()
 
 
-def test_an_answer_that_goes_on_with_a_question_is_an_answer() -> None:
+def test_an_answer_followed_by_a_question_is_an_answer() -> None:
     back = "We keep idempotency keys in Redis for a day. Which retry policy do you follow?"
 
     (question,) = observed(a_state(("dev", "Where do we keep idempotency keys?"), ("pm", back))).questions
@@ -478,7 +478,7 @@ def test_an_answer_that_goes_on_with_a_question_is_an_answer() -> None:
     assert question.asker == "pm"
 
 
-def test_whoever_was_asked_by_name_may_answer_later() -> None:
+def test_an_addressed_agent_may_answer_later() -> None:
     asked, chat = (
         ("dev", "@PM: when is the release?"),
         ("designer", "The mockups have been moved to the shared folder."),
@@ -488,7 +488,7 @@ def test_whoever_was_asked_by_name_may_answer_later() -> None:
     assert observed(state).questions == ()
 
 
-def test_what_an_agents_name_is_part_of_does_not_address_it() -> None:
+def test_a_word_that_contains_an_agents_name_does_not_address_it() -> None:
     state = a_state(
         ("pm", "Which device does the customer use?"), ("dev", "The build of the parser has been repaired.")
     )
@@ -522,13 +522,13 @@ def supervised(text: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "text", ["Which database do we use for the orders service?", '{"missing_information": ["the order schema"]}']
 )
-def test_a_worker_that_is_handed_back_still_lacks_what_it_asked_for(text: str) -> None:
+def test_handing_back_does_not_settle_a_workers_question(text: str) -> None:
     (found,) = detect(observed(supervised(text)))
 
     assert (found.agent, found.indicators[0].split("@")[1]) == ("dev", "m1")
 
 
-def test_a_worker_that_repeats_itself_to_its_supervisor_goes_in_circles() -> None:
+def test_a_worker_that_repeats_itself_to_its_supervisor_is_a_cycle() -> None:
     again = supervised("I have reviewed the orders service and found nothing.")["messages"][1:] * 4
 
     assert [found.reason for found in detect(observed({"messages": again}))] == ["circular_logic"]
@@ -543,7 +543,7 @@ def test_the_report_of_a_subagent_is_its_turn() -> None:
     assert (found.agent, found.reason) == ("builder", "clarification_requested")
 
 
-def test_a_turn_with_its_tools_is_all_that_of_the_agent_at_turn() -> None:
+def test_a_turn_and_its_tool_calls_belong_to_the_current_agent() -> None:
     call = {"name": "read_file", "args": {}, "id": "c"}
     messages = [AIMessage("Reading.", tool_calls=[call]), ToolMessage("…", tool_call_id="c"), AIMessage("Read.")]
 
@@ -559,7 +559,7 @@ ASKS: dict[str, Any] = {"tool_calls": [{"name": "request_context", "args": {"q":
     "message",
     [ChatMessage(role="dev", content="On it.", **ASKS), HumanMessage("On it.", name="dev", **ASKS)],
 )
-def test_what_a_message_was_given_beyond_its_fields_is_read(message: Any) -> None:
+def test_extra_fields_of_a_message_are_read(message: Any) -> None:
     (gap,) = ScrumMaster().detect({"messages": [HumanMessage("go"), message]})
 
     assert (gap.agent, gap.reason) == ("dev", "explicit_flag")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from serving import Served, figures, holds, own_project, served
 
 
-async def test_every_answer_stands_in_a_record_and_in_no_conversation() -> None:
+async def test_every_answer_is_in_a_record_and_in_no_conversation() -> None:
     project = await own_project()
     texts = [text for _, text, _ in project.records]
 
@@ -31,7 +31,7 @@ async def test_one_scenario_goes_through_the_whole_chain() -> None:
     assert sum(each.right > 0 for each in found) >= 4, "with the need written out, a third at least is served"
 
 
-def test_figures_are_shares_of_what_they_are_about() -> None:
+def test_figures_are_shares_of_their_own_cases() -> None:
     def one(kind: str, given: int = 0, right: int = 0, noticed: bool = True) -> Served:
         return Served(kind, noticed, noticed, False, given, right, 100 * given)
 

@@ -63,7 +63,7 @@ def test_a_record_never_falls_back() -> None:
     assert merge_records([a_record()], [done]) == [done]
 
 
-def test_records_that_a_checkpoint_gave_back_as_dicts_are_read() -> None:
+def test_records_returned_as_dicts_by_a_checkpoint_are_read() -> None:
     assert merge_records([a_record().to_dict()], [{"broken": True}]) == [a_record()]  # type: ignore[list-item]
 
 
@@ -106,7 +106,7 @@ def test_a_subgraphs_none_changes_nothing() -> None:
     assert ids(merge_payloads(a_payload("gap-1"), None)) == ["gap-1"]
 
 
-def test_what_was_served_is_remembered_longer_than_what_only_waited() -> None:
+def test_records_of_served_gaps_are_kept_longer_than_pending_ones() -> None:
     served = [a_record(f"s{i}", "injected", 1) for i in range(20)]
     waited = [a_record(f"w{i}") for i in range(HISTORY_LIMIT)]
 

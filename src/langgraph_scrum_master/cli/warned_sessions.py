@@ -18,7 +18,7 @@ _BUSY_TIMEOUT = 10.0
 
 _FILE = "hooks.sqlite3"
 
-_SCHEMA = "CREATE TABLE IF NOT EXISTS told(number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL UNIQUE)"
+_SCHEMA = "CREATE TABLE IF NOT EXISTS warned(number INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL UNIQUE)"
 
 
 class WarnedSessions:
@@ -31,12 +31,12 @@ class WarnedSessions:
 
     def __contains__(self, session: str) -> bool:
         """Whether the session was warned."""
-        return bool(self._execute("SELECT 1 FROM told WHERE session = ?", (self._name(session),)))
+        return bool(self._execute("SELECT 1 FROM warned WHERE session = ?", (self._name(session),)))
 
     def add(self, session: str) -> bool:
         """Record that the session is warned. False if another process was first."""
-        new = self._execute("INSERT OR IGNORE INTO told(session) VALUES (?) RETURNING 1", (self._name(session),))
-        self._execute("DELETE FROM told WHERE number <= (SELECT max(number) FROM told) - ?", (MAX_SESSIONS,))
+        new = self._execute("INSERT OR IGNORE INTO warned(session) VALUES (?) RETURNING 1", (self._name(session),))
+        self._execute("DELETE FROM warned WHERE number <= (SELECT max(number) FROM warned) - ?", (MAX_SESSIONS,))
         return bool(new)
 
     def _execute(self, query: str, values: Sequence[Any] = ()) -> list[Any]:

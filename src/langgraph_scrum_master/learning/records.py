@@ -82,7 +82,7 @@ class CodeUnit(Plain):
         """File and name. Indexing the same unit again updates its record."""
         return f"{self.file_path}::{self.qualified_name}"
 
-    def kept(self) -> Memory:
+    def to_memory(self) -> Memory:
         """The memory to store: searchable by name, signature, docstring and path, with its file as the session."""
         path_words = " ".join(re.findall(r"\w+", self.file_path.rpartition(".")[0] or self.file_path))
         text = "\n".join(part for part in (self.qualified_name, self.signature, self.docstring, path_words) if part)
@@ -110,7 +110,7 @@ class Commit(Plain):
     def __post_init__(self) -> None:
         freeze(self, "files_changed")
 
-    def kept(self) -> Memory:
+    def to_memory(self) -> Memory:
         """The memory to store: searchable by message and files."""
         text = "\n".join([self.message, *self.files_changed[:20]])
         return Memory(content=text, key=self.sha, created_at=self.timestamp, metadata={"commit": self.to_dict()})
@@ -241,7 +241,7 @@ class Experience(Plain):
         }
         return "\n".join(part for part in parts[one_of("axis", axis, Axis)] if part)
 
-    def kept(self, axis: Axis | str) -> Memory | None:
+    def to_memory(self, axis: Axis | str) -> Memory | None:
         """The memory to store for this axis; None if it has no text there."""
         text = self.text(axis)
         if not text:
@@ -285,7 +285,7 @@ class Value(Plain):
         """Derived from axis and cluster: there is one value per cluster."""
         return f"value:{self.axis}:{self.cluster_id}"
 
-    def kept(self) -> Memory:
+    def to_memory(self) -> Memory:
         """The memory to store: searchable by text, domains and strategies."""
         about = " ".join((*self.domains, *self.strategies))
         text = "\n".join(part for part in (self.text, about) if part)

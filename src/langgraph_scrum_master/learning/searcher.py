@@ -105,7 +105,7 @@ class Searcher:
         """Store experiences on every axis for which they have text. An experience with the same id is replaced."""
         require(self._memory, "keep_experience", "shelves", "deletion")
         for axis in AXES:
-            shelf, records = self.shelf(experiences_on(axis)), [each.kept(axis) for each in experiences]
+            shelf, records = self.shelf(experiences_on(axis)), [each.to_memory(axis) for each in experiences]
             empty = [each.id for each, record in zip(experiences, records, strict=True) if record is None]
             await shelf.store_many([record for record in records if record is not None])
             if empty:

@@ -91,7 +91,7 @@ def _file(package: str, path: str, sha256: str) -> str:
         file = Path(str(distribution(package).locate_file(path)))
     except PackageNotFoundError:
         raise ConfigError(f"embedder='minilm' needs {package!r}: {how_to_get('minilm')}") from None
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
-    if found != sha256:
-        raise ConfigError(f"{str(file)!r} has SHA-256 {found!r}, expected {sha256!r}: install {package!r} again")
+    actual = hashlib.sha256(file.read_bytes()).hexdigest()
+    if actual != sha256:
+        raise ConfigError(f"{str(file)!r} has SHA-256 {actual!r}, expected {sha256!r}: install {package!r} again")
     return str(file)

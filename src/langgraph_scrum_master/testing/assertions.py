@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def assert_gap(
-    found: object,
+    actual: object,
     *,
     agent: str | None = None,
     reason: str | None = None,
@@ -25,10 +25,10 @@ def assert_gap(
 ) -> ContextGap:
     """Assert that there is a gap with this agent, reason and text in its query; return the first one.
 
-    `found` is a result, gaps, or a state, which `scrum_master` evaluates, by default one without arguments.
+    `actual` is a result, gaps, or a state, which `scrum_master` evaluates, by default one without arguments.
     """
     __tracebackhide__ = True
-    gaps = _gaps(found, scrum_master)
+    gaps = _gaps(actual, scrum_master)
     for gap in gaps:
         fits = (agent in (None, gap.agent), reason in (None, gap.reason), (about or "") in gap.context_query)
         if all(fits):
@@ -37,23 +37,23 @@ def assert_gap(
     raise AssertionError(f"no gap{wanted}; found: {_join(map(_gap, gaps)) or 'no gap at all'}")
 
 
-def assert_no_gap(found: object, *, agent: str | None = None, scrum_master: ScrumMaster | None = None) -> None:
+def assert_no_gap(actual: object, *, agent: str | None = None, scrum_master: ScrumMaster | None = None) -> None:
     """Assert that there is no gap, or no gap of this agent if one is given."""
     __tracebackhide__ = True
-    gaps = [gap for gap in _gaps(found, scrum_master) if agent in (None, gap.agent)]
+    gaps = [gap for gap in _gaps(actual, scrum_master) if agent in (None, gap.agent)]
     if gaps:
         raise AssertionError(f"expected no gap{_criteria(agent=agent)}; found: {_join(map(_gap, gaps))}")
 
 
 def assert_injected(
-    found: object, *, agent: str | None = None, containing: str | None = None, source: str | None = None
+    actual: object, *, agent: str | None = None, containing: str | None = None, source: str | None = None
 ) -> InjectionResult:
     """Assert that context was injected: for this agent, with this text, from this source.
 
-    `found` is a result or the final state of a graph.
+    `actual` is a result or the final state of a graph.
     """
     __tracebackhide__ = True
-    result, text = _result(found)
+    result, text = _result(actual)
     if result is None:
         raise AssertionError("nothing was injected: there was no gap")
     if not result.injected:
@@ -72,10 +72,10 @@ def assert_injected(
     return result
 
 
-def assert_abstained(found: object, *, because: DropReason | None = None) -> InjectionResult:
+def assert_abstained(actual: object, *, because: DropReason | None = None) -> InjectionResult:
     """Assert that there was a gap and nothing was injected; with `because`, that a context was dropped for it."""
     __tracebackhide__ = True
-    result, _ = _result(found)
+    result, _ = _result(actual)
     if result is None:
         raise AssertionError("nothing to abstain from: there was no gap")
     if result.injected:
@@ -85,28 +85,28 @@ def assert_abstained(found: object, *, because: DropReason | None = None) -> Inj
     return result
 
 
-def _gaps(found: object, scrum_master: ScrumMaster | None) -> tuple[ContextGap, ...]:
-    if found is None:
+def _gaps(actual: object, scrum_master: ScrumMaster | None) -> tuple[ContextGap, ...]:
+    if actual is None:
         return ()
-    if isinstance(found, InjectionResult):
-        return (found.gap, *found.pending)
-    if isinstance(found, ContextGap):
-        return (found,)
-    if isinstance(found, list | tuple) and all(isinstance(each, ContextGap) for each in found):
-        return tuple(found)
-    return (scrum_master or ScrumMaster()).detect(found)
+    if isinstance(actual, InjectionResult):
+        return (actual.gap, *actual.pending)
+    if isinstance(actual, ContextGap):
+        return (actual,)
+    if isinstance(actual, list | tuple) and all(isinstance(each, ContextGap) for each in actual):
+        return tuple(actual)
+    return (scrum_master or ScrumMaster()).detect(actual)
 
 
-def _result(found: object) -> tuple[InjectionResult | None, str]:
+def _result(actual: object) -> tuple[InjectionResult | None, str]:
     """The result and the injected text."""
-    if found is None or isinstance(found, InjectionResult):
-        return found, found.text if found is not None else ""
-    state, _ = unwrapped(found)
+    if actual is None or isinstance(actual, InjectionResult):
+        return actual, actual.text if actual is not None else ""
+    state, _ = unwrapped(actual)
     result = state.get("injection_result")
     if isinstance(result, dict):
         result = InjectionResult.from_dict(result)
     if result is not None and not isinstance(result, InjectionResult):
-        raise DecodeError(f"expected a result, or a state that has one, got {found!r:.80}")
+        raise DecodeError(f"expected a result, or a state that has one, got {actual!r:.80}")
     own = [payload for payload in waiting(state) if result is not None and payload["gap_id"] == result.gap.gap_id]
     return result, str(own[0].get("text", "")) if own else ""
 

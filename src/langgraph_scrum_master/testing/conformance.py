@@ -80,7 +80,7 @@ class MemoryConformance:
         memory = self.open("a")
 
         async def ask() -> list[int]:
-            found = (
+            results = (
                 await memory.search_similar("anything"),
                 await memory.search_decisions("anything"),
                 await memory.search_patterns("anything"),
@@ -88,19 +88,19 @@ class MemoryConformance:
                 await memory.get_patterns_by_type("import_style"),
                 await memory.get_decisions_by_agent("dev"),
             )
-            return [len(each) for each in found]
+            return [len(each) for each in results]
 
         assert self.run(ask()) == [0] * 6
 
     def test_what_was_kept_is_found_best_first_with_scores_from_0_to_1(self) -> None:
         memory = self._filled("a")
 
-        found = self.run(memory.search_similar("To which queue do refunds go?", k=3))
+        results = self.run(memory.search_similar("To which queue do refunds go?", k=3))
 
-        assert found[0].key == "queue"
-        assert found[0].content == QUEUE
-        assert found[0].metadata["title"] == "Queue"
-        scores = [result.score for result in found]
+        assert results[0].key == "queue"
+        assert results[0].content == QUEUE
+        assert results[0].metadata["title"] == "Queue"
+        scores = [result.score for result in results]
         assert scores == sorted(scores, reverse=True)
         assert all(0 <= score <= 1 for score in scores)
 
@@ -114,9 +114,9 @@ class MemoryConformance:
         for text in (_LIMIT, _LIMIT, _LIMIT.replace("100", "500")):
             self.run(memory.store_embedding("limit", text, {"size": len(text)}))
 
-        found = self.run(memory.search_similar("What is the limit of the upload service?", k=9))
+        results = self.run(memory.search_similar("What is the limit of the upload service?", k=9))
 
-        assert [result.content for result in found] == [_LIMIT.replace("100", "500")]
+        assert [result.content for result in results] == [_LIMIT.replace("100", "500")]
 
     def test_one_namespace_never_sees_another(self) -> None:
         mine, yours = self._filled("acme"), self.open("acme.eu/@ü")
@@ -151,9 +151,9 @@ class MemoryConformance:
         text = "Die Größe der Anhänge ist auf 5 MB begrenzt — «сейчас» 🚀 日本"
         self.run(memory.store_embedding("schlüssel/é 🚀", text, {"titel": "Größe"}))
 
-        (found,) = self.run(memory.search_similar("Größe der Anhänge"))
+        (result,) = self.run(memory.search_similar("Größe der Anhänge"))
 
-        assert (found.key, found.content, found.metadata["titel"]) == ("schlüssel/é 🚀", text, "Größe")
+        assert (result.key, result.content, result.metadata["titel"]) == ("schlüssel/é 🚀", text, "Größe")
 
     def test_decisions_are_found_filtered_and_listed_newest_first(self) -> None:
         memory = self.open("a")
@@ -279,12 +279,12 @@ class MemoryConformance:
             _skip(memory, "shelves")
         self.run(memory.beside("code").store_embedding("mascot", "The mascot is a badger.", {}))
 
-        found = {
+        results = {
             name: [result.key for result in self.run(memory.beside(name).search_similar("Which mascot?", k=9))]
             for name in ("code", "commits")
         }
 
-        assert found == {"code": ["mascot"], "commits": []}
+        assert results == {"code": ["mascot"], "commits": []}
         assert "mascot" not in {result.key for result in self.run(memory.search_similar("Which mascot?", k=9))}
         for capability in sorted(getattr(memory, "capabilities", ())):
             assert supports(memory.beside("code"), capability), f"a shelf does not declare {capability!r}"
@@ -294,11 +294,11 @@ class MemoryConformance:
         if not supports(memory, "answers"):
             _skip(memory, "answers")
 
-        found = self.run(memory.search_answers("To which queue do they go?", [("We build refunds.", 0.5)], k=2))
+        results = self.run(memory.search_answers("To which queue do they go?", [("We build refunds.", 0.5)], k=2))
 
-        assert found[0].key == "queue"
-        assert len(found) <= 2
-        assert all(0 <= result.score <= 1 for result in found)
+        assert results[0].key == "queue"
+        assert len(results) <= 2
+        assert all(0 <= result.score <= 1 for result in results)
         empty = self.open("b")
         assert supports(empty, "answers")
         assert not self.run(empty.search_answers("To which queue do they go?"))
@@ -333,17 +333,17 @@ class MemoryConformance:
         self.run(memory.store_many([("limit", _LIMIT.replace("100", "500"), {}), Memory(content=COLOUR, key="header")]))
         self.run(memory.store_many([]))
 
-        found = {result.key: result.content for result in self.run(memory.search_similar("limit header queue", k=9))}
-        assert found == {"limit": _LIMIT.replace("100", "500"), "queue": QUEUE, "colour": COLOUR, "header": COLOUR}
+        results = {result.key: result.content for result in self.run(memory.search_similar("limit header queue", k=9))}
+        assert results == {"limit": _LIMIT.replace("100", "500"), "queue": QUEUE, "colour": COLOUR, "header": COLOUR}
 
     def test_texts_are_read_by_their_keys_and_listed(self) -> None:
         memory = self._filled("a")
         if not supports(memory, "lookup"):
             _skip(memory, "lookup")
 
-        found = self.run(memory.get_many(["queue", "was never there"]))
+        results = self.run(memory.get_many(["queue", "was never there"]))
 
-        assert {key: (result.content, result.metadata["title"]) for key, result in found.items()} == {
+        assert {key: (result.content, result.metadata["title"]) for key, result in results.items()} == {
             "queue": (QUEUE, "Queue")
         }
         assert {result.key for result in self.run(memory.every())} == {"limit", "queue", "colour"}
@@ -391,18 +391,18 @@ class MemoryConformance:
         memory = self._filled("a")
         if not supports(memory, "joint_search"):
             _skip(memory, "joint_search")
-        asked = "To which queue do refunds go?"
+        query = "To which queue do refunds go?"
         shelves: dict[str, JointMemory] = {"": memory}
         if supports(memory, "shelves") and supports(shelf := memory.beside("code"), "joint_search"):
             self.run(shelf.store_embedding("mascot", "The queue of the mascot is a burrow.", {}))
             shelves["code"] = shelf
 
         async def joint() -> list[str]:
-            async with shelves[""].joint_search(asked, list(shelves), 1, 60.0):
-                return [(await shelf.search_quickly(asked, k=1))[0].key for shelf in shelves.values()]
+            async with shelves[""].joint_search(query, list(shelves), 1, 60.0):
+                return [(await shelf.search_quickly(query, k=1))[0].key for shelf in shelves.values()]
 
         assert self.run(joint()) == ["queue", "mascot"][: len(shelves)]
-        assert self.run(shelves[""].search_quickly(asked, k=1))[0].key == "queue"
+        assert self.run(shelves[""].search_quickly(query, k=1))[0].key == "queue"
 
     def test_a_filter_finds_what_many_others_would_hide(self) -> None:
         memory = self.open("a")
@@ -416,18 +416,18 @@ class MemoryConformance:
 
         self.run(decide())
 
-        found = self.run(memory.search_decisions("Which cache is Redis?", DecisionFilter(agent_type="pm")))
+        results = self.run(memory.search_decisions("Which cache is Redis?", DecisionFilter(agent_type="pm")))
 
-        assert [hit.decision.id for hit in found] == ["P"]
+        assert [hit.decision.id for hit in results] == ["P"]
 
     def test_a_second_handle_writes_forgets_and_lists_what_the_first_one_did(self) -> None:
         one, two = self._filled("a"), self.open("a")
-        asked = "What is the limit of the upload service?"
-        self.run(two.search_similar(asked))
+        query = "What is the limit of the upload service?"
+        self.run(two.search_similar(query))
 
         self.run(two.store_embedding("limit", _LIMIT.replace("100", "500"), {}))
         self.run(one.store_embedding("limit", _LIMIT, {}))
-        rewritten = [self.run(memory.search_similar(asked))[0].content for memory in (one, two)]
+        rewritten = [self.run(memory.search_similar(query))[0].content for memory in (one, two)]
         self.run(one.store_decision(Decision(agent_type="dev", context="Redis.")))
         listed = self.run(two.get_decisions_by_agent("dev"))
 
@@ -490,8 +490,8 @@ class MemoryConformance:
         memory = self.open("a")
         self.run(memory.store_embedding("queue", QUEUE, {}))
 
-        found = {result.key for result in self.run(memory.search_similar("Which walrus sleeps?", k=10 * len(kept)))}
-        assert set(kept) <= found
+        results = {result.key for result in self.run(memory.search_similar("Which walrus sleeps?", k=10 * len(kept)))}
+        assert set(kept) <= results
         assert self.run(memory.search_similar("To which queue do refunds go?"))[0].key == "queue"
 
     def test_nothing_holds_up_the_event_loop(self) -> None:
@@ -512,8 +512,10 @@ class MemoryConformance:
         self.run(_stored(memory, rows))
 
         assert in_between[0].key == "queue"
-        found = self.run(memory.search_similar("Which walrus sleeps?", k=100))
-        assert sorted(result.key for result in found if result.key.startswith("w")) == sorted(key for key, _, _ in rows)
+        results = self.run(memory.search_similar("Which walrus sleeps?", k=100))
+        assert sorted(result.key for result in results if result.key.startswith("w")) == sorted(
+            key for key, _, _ in rows
+        )
 
     def test_a_needle_is_found_among_many(self) -> None:
         memory = self.open("a")
@@ -523,10 +525,10 @@ class MemoryConformance:
         assert self.run(memory.search_similar("To which queue do refunds go?", k=3))[0].key == "queue"
 
     def _has_all_of_three_writers(self, memory: MemoryStore) -> None:
-        found = {result.key for result in self.run(memory.search_similar("Which zebra is striped?", k=200))}
-        assert found == {f"{writer}-{i}" for writer in range(3) for i in range(20) if i % 5 or not self._forgets}
-        asked = [self.run(memory.search_similar(f"What is zebra{writer}x19?", k=1)) for writer in range(3)]
-        assert [found[0].key for found in asked] == ["0-19", "1-19", "2-19"]
+        results = {result.key for result in self.run(memory.search_similar("Which zebra is striped?", k=200))}
+        assert results == {f"{writer}-{i}" for writer in range(3) for i in range(20) if i % 5 or not self._forgets}
+        searches = [self.run(memory.search_similar(f"What is zebra{writer}x19?", k=1)) for writer in range(3)]
+        assert [results[0].key for results in searches] == ["0-19", "1-19", "2-19"]
 
     @property
     def _forgets(self) -> bool:

@@ -45,12 +45,12 @@ class SourceConformance:
         assert isinstance(self.source().name, str)
 
     def test_it_finds_contexts_with_texts_and_scores_from_0_to_1(self) -> None:
-        found = self._find(self.source(), self.state())
+        contexts = self._find(self.source(), self.state())
 
-        assert found
-        assert all(isinstance(context, RetrievedContext) for context in found)
-        assert all(context.content.strip() for context in found)
-        assert all(0 <= context.relevance_score <= 1 for context in found)
+        assert contexts
+        assert all(isinstance(context, RetrievedContext) for context in contexts)
+        assert all(context.content.strip() for context in contexts)
+        assert all(0 <= context.relevance_score <= 1 for context in contexts)
 
     def test_it_offers_about_as_many_as_it_is_asked_for(self) -> None:
         assert len(self._find(self.source(), self.state(), k=1)) <= 3
@@ -67,7 +67,7 @@ class SourceConformance:
         source, state = self.source(), self.state()
 
         # The caller sets `retrieved_at`, not the source.
-        once, again = ([replace(found, retrieved_at="") for found in self._find(source, state)] for _ in range(2))
+        once, again = ([replace(context, retrieved_at="") for context in self._find(source, state)] for _ in range(2))
         assert once == again
 
     def test_it_does_not_hold_up_the_event_loop(self) -> None:
@@ -102,11 +102,11 @@ class DetectorConformance:
 
     def test_it_finds_gaps_with_evidence_and_a_confidence_from_0_to_1(self) -> None:
         for state in self.stuck():
-            found = self._gaps(state)
-            assert found, state
-            assert all(isinstance(gap, ContextGap) for gap in found)
-            assert all(gap.agent and gap.context_query and gap.indicators for gap in found)
-            assert all(0 < gap.confidence <= 1 for gap in found)
+            gaps = self._gaps(state)
+            assert gaps, state
+            assert all(isinstance(gap, ContextGap) for gap in gaps)
+            assert all(gap.agent and gap.context_query and gap.indicators for gap in gaps)
+            assert all(0 < gap.confidence <= 1 for gap in gaps)
 
     def test_it_is_silent_on_a_healthy_team(self) -> None:
         for state in (_HEALTHY_TEAM, {}, *self.healthy()):

@@ -41,7 +41,7 @@ async def index_code(
     folder = Path(root)
 
     def cut(source: ChangedFile) -> list[Memory]:
-        return [unit.kept() for unit in code_units(source.path, source.text, project or folder.resolve().name)]
+        return [unit.to_memory() for unit in code_units(source.path, source.text, project or folder.resolve().name)]
 
     return await index_files(shelf, folder, SUFFIXES, cut, "code", progress)
 

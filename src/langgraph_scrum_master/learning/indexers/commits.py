@@ -59,7 +59,7 @@ async def index_commits(memory: MemoryStore, root: str | Path, progress: IndexPr
     written = 0
     for start in range(0, len(history.new), _BATCH):
         part = history.new[start : start + _BATCH]
-        written += await store_changed(shelf, [commit.kept() for commit in part])
+        written += await store_changed(shelf, [commit.to_memory() for commit in part])
         # Oldest first: after an interruption, stored commits are not read again.
         await shelf.save_notes(
             INDEX, {_HEAD: {"sha": part[-1].sha, "count": stored + written, "shallow": history.shallow}}

@@ -101,7 +101,7 @@ async def index_values(
             values += await _values_on(full, axis, texts, known, model)
         if progress is not None:
             progress(done, len(AXES))
-    records = {value.id: value.kept() for value in values}
+    records = {value.id: value.to_memory() for value in values}
     # Noted first, so that every stored value can be deleted later.
     if records.keys() - earlier:
         await shelf.save_notes(INDEX, {_KEYS_NOTE: {"keys": sorted(earlier | records.keys())}})

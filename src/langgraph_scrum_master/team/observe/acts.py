@@ -133,16 +133,16 @@ def is_failure(text: str) -> bool:
 
 def content_words(text: str) -> list[str]:
     """Stems of the content words; character bigrams for scripts without spaces."""
-    found = _WORD.findall(_without_counters(text[:_LONGEST].lower()))
+    words = _WORD.findall(_without_counters(text[:_LONGEST].lower()))
     if text.isascii():
-        return [word if word.isdigit() else word[:STEM] for word in found if word not in STOP_WORDS]
-    return [part for word in found if word not in STOP_WORDS for part in _parts(word)]
+        return [word if word.isdigit() else word[:STEM] for word in words if word not in STOP_WORDS]
+    return [part for word in words if word not in STOP_WORDS for part in _parts(word)]
 
 
 def act_names(text: str) -> frozenset[str]:
     """Words with a digit, an underscore or an inner capital, paths, quoted and bracketed values."""
-    found = _NAME.findall(_without_counters(text[:_LONGEST]))
-    return frozenset([name.strip("\"'`[]").lower() for name in found])
+    names = _NAME.findall(_without_counters(text[:_LONGEST]))
+    return frozenset([name.strip("\"'`[]").lower() for name in names])
 
 
 def _without_counters(text: str) -> str:

@@ -121,13 +121,13 @@ class OpenQuestions:
         upper = (self._model or shipped_model()).upper
         others = [each for each in earlier if each.agent != turn.agent]
         present = dict.fromkeys(each.agent for each in others if each.kind == "agent")
-        asked = [replace(_open(turn, need, present, others, upper), at=self._count) for need in needs]
+        new_questions = [replace(_open(turn, need, present, others, upper), at=self._count) for need in needs]
         before = self.by_asker.get(turn.agent, [])
-        for new in asked:
+        for new in new_questions:
             if any(not new.wanted.isdisjoint(old.wanted) for old in before):
                 new.confirm("asked again")
-        remaining = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in asked)]
-        self.by_asker[turn.agent] = [*remaining, *asked][-_MOST:]
+        remaining = [old for old in before if all(old.wanted.isdisjoint(new.wanted) for new in new_questions)]
+        self.by_asker[turn.agent] = [*remaining, *new_questions][-_MOST:]
 
     def _process_reply(self, turn: Turn, needs: tuple[Ask, ...], earlier: Collection[Turn]) -> None:
         speaker = _last_agent(earlier) if turn.kind == "tool" else turn.agent
@@ -215,8 +215,8 @@ def _not_mentioned(several: list[_Open], left: list[_Open], text: str, reply: st
 
 def does_not_know(reply: str) -> bool:
     """Whether the speaker of a reply does not know either, or refers to someone else."""
-    found = {cue.concept for cue in cues(reply[:_LONGEST])}
-    return "UNSURE" in found or {"NEG", "KNOW"} <= found or bool(_ASK_ELSEWHERE.search(reply))
+    concepts = {cue.concept for cue in cues(reply[:_LONGEST])}
+    return "UNSURE" in concepts or {"NEG", "KNOW"} <= concepts or bool(_ASK_ELSEWHERE.search(reply))
 
 
 def _statement(turn: Turn, needs: tuple[Ask, ...]) -> str:

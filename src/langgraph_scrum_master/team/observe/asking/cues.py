@@ -53,13 +53,13 @@ def cues(text: str) -> list[Cue]:
     """The cues of a text, in order."""
     spaced = _MARKS.sub(lambda match: f" {match.group()} ", text.lower().replace("’", "'"))
     prepared = _SPACES.sub(" ", f" {spaced} ")
-    found = [
+    matches = [
         Cue(end - length + 1, concept)
         for end, (length, concepts) in _automaton(asking=False).iter(prepared)
         for concept in concepts
     ]
-    found.sort()
-    return found
+    matches.sort()
+    return matches
 
 
 def may_ask(text: str) -> bool:

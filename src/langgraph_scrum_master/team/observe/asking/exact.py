@@ -32,11 +32,11 @@ _TOOL = lazy_pattern(
 _USERS = lazy_pattern(r"user|human|customer|person", re.I)
 _CALL = lazy_pattern(
     r"\b(?P<name>(?:ask|request|query|prompt|consult)_\w+|clarify|AskUserQuestion)\s*\(\s*"
-    r"(?:(?:question|query|prompt|message|text|need|about)s?\s*[=:]\s*)?(?P<quote>[\"'])(?P<asked>.{3,600}?)(?P=quote)",
+    r"(?:(?:question|query|prompt|message|text|need|about)s?\s*[=:]\s*)?(?P<quote>[\"'])(?P<question>.{3,600}?)(?P=quote)",
     re.S,
 )
 _WRITTEN_CALL = lazy_pattern(
-    r"\s*\[(?:tool(?:[ _-](?:call|use))?|call)[ :]+(?P<name>\w+)\]\s*(?P<asked>\S.*)", re.S | re.I
+    r"\s*\[(?:tool(?:[ _-](?:call|use))?|call)[ :]+(?P<name>\w+)\]\s*(?P<question>\S.*)", re.S | re.I
 )
 _OBJECT = lazy_pattern(r"\s*(?:```(?:json)?\s*)?\{")
 _NOTHING = lazy_pattern(r"\W*(?:none|null|nil|n/?a|no|nothing|false|no \w+|-|resolved|answered|done)?\W*", re.I)
@@ -67,21 +67,25 @@ class ExplicitAsk(NamedTuple):
 
 def exact_asks(turn: Turn) -> tuple[ExplicitAsk, ...]:
     """The needs of a turn with explicit signals."""
-    found = [each for call in turn.tool_calls for each in _tool_call(call)] if turn.tool_calls else []
+    asks = [each for call in turn.tool_calls for each in _tool_call(call)] if turn.tool_calls else []
     if "(" in turn.text:
-        found += [
+        asks += [
             ExplicitAsk(
-                call["asked"], call["name"], bool(_USERS.search(call["name"])), call.start("asked"), call.end("asked")
+                call["question"],
+                call["name"],
+                bool(_USERS.search(call["name"])),
+                call.start("question"),
+                call.end("question"),
             )
             for call in _CALL.finditer(turn.text)
         ]
     if turn.text.lstrip()[:1] == "[" and (call := _WRITTEN_CALL.match(turn.text)) and _TOOL.fullmatch(call["name"]):
-        found += _transcript_call(call)
+        asks += _transcript_call(call)
     if _OBJECT.match(turn.text):
-        found += _json_fields(turn.text)
-    if not found and turn.marks.get("clarification_needed") and (text := turn.text.strip()):
-        found = [ExplicitAsk(text, "clarification_needed", start=0, end=len(turn.text))]
-    return tuple(dict.fromkeys(found))
+        asks += _json_fields(turn.text)
+    if not asks and turn.marks.get("clarification_needed") and (text := turn.text.strip()):
+        asks = [ExplicitAsk(text, "clarification_needed", start=0, end=len(turn.text))]
+    return tuple(dict.fromkeys(asks))
 
 
 def _tool_call(call: ToolCall) -> list[ExplicitAsk]:
@@ -92,15 +96,15 @@ def _arguments(name: str, arguments: object) -> list[ExplicitAsk]:
     """The question of a tool call: its first argument with a known name, or else its first."""
     values = arguments if isinstance(arguments, Mapping) else {"": arguments}
     named = [values[each] for each in _ARGUMENTS if values.get(each)] or list(values.values())
-    return [ExplicitAsk(asked, name, bool(_USERS.search(name))) for value in named[:1] for asked in _texts(value)]
+    return [ExplicitAsk(question, name, bool(_USERS.search(name))) for value in named[:1] for question in _texts(value)]
 
 
 def _transcript_call(call: re.Match[str]) -> list[ExplicitAsk]:
     """A call in a transcript: the tool's name in brackets, then its arguments as JSON or text."""
     with suppress(ValueError, RecursionError):
-        return _arguments(call["name"], json.loads(call["asked"]))
-    asked, start = call["asked"].split("\n\n", 1)[0].strip(), call.start("asked")
-    return [ExplicitAsk(asked, call["name"], bool(_USERS.search(call["name"])), start, start + len(asked))]
+        return _arguments(call["name"], json.loads(call["question"]))
+    question, start = call["question"].split("\n\n", 1)[0].strip(), call.start("question")
+    return [ExplicitAsk(question, call["name"], bool(_USERS.search(call["name"])), start, start + len(question))]
 
 
 def _json_fields(text: str) -> list[ExplicitAsk]:
@@ -109,10 +113,10 @@ def _json_fields(text: str) -> list[ExplicitAsk]:
         values = json.loads(text.strip().removeprefix("```json").strip("`\n "))
         if isinstance(values, dict):
             return [
-                ExplicitAsk(asked, name, "user" in name, *_place(text, asked))
+                ExplicitAsk(question, name, "user" in name, *_place(text, question))
                 for name in FIELDS
                 if name in values
-                for asked in _texts(values[name])
+                for question in _texts(values[name])
             ]
     return []
 
@@ -125,6 +129,6 @@ def _texts(value: object) -> list[str]:
     return [text.strip() for text in texts if text and not _NOTHING.fullmatch(text)]
 
 
-def _place(text: str, asked: str) -> tuple[int, int]:
-    at = text.find(asked)
-    return (at, at + len(asked)) if at >= 0 else (0, 0)
+def _place(text: str, question: str) -> tuple[int, int]:
+    at = text.find(question)
+    return (at, at + len(question)) if at >= 0 else (0, 0)

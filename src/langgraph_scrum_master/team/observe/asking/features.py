@@ -63,15 +63,15 @@ def tokens(text: str) -> list[str]:
     return ["0" if word[0].isdigit() else word for word in _TOKEN.findall(text.lower().replace("’", "'"))]
 
 
-def features(turn: str, found: Units, wanted: Sequence[int]) -> list[UnitFeatures]:
+def features(turn: str, turn_units: Units, wanted: Sequence[int]) -> list[UnitFeatures]:
     """The features of the wanted units of a turn."""
-    units = found.items
+    units = turn_units.items
     near = {j for i in wanted for j in (i - 1, i, i + 1) if 0 <= j < len(units)}
     sentences = {i: Sentence(units[i].text) for i in near}
     of_turn = frozenset(f"T{name}" for name, pattern in _TURN.items() if pattern.search(turn[:4_000]))
     if any(CODE in unit.text for unit in units):
         of_turn |= {"Tcode"}
-    if found.is_object:
+    if turn_units.is_object:
         of_turn |= {"Tobject"}
     return [
         UnitFeatures(
@@ -85,33 +85,33 @@ def features(turn: str, found: Units, wanted: Sequence[int]) -> list[UnitFeature
 
 def ngrams(sentence: Sentence) -> frozenset[str]:
     """Word unigrams, bigrams and trigrams, and character n-grams."""
-    found = {f"w{token}" for token in sentence.tokens}
+    names = {f"w{token}" for token in sentence.tokens}
     framed = ["^", *sentence.tokens, "$"]
-    found.update(f"b{a} {b}" for a, b in pairwise(framed))
-    found.update(f"t{a} {b} {c}" for a, b, c in zip(framed, framed[1:], framed[2:], strict=False))
+    names.update(f"b{a} {b}" for a, b in pairwise(framed))
+    names.update(f"t{a} {b} {c}" for a, b, c in zip(framed, framed[1:], framed[2:], strict=False))
     lowered = _NUMBER.sub("0", sentence.text.lower())
     unspaced = False
     for word in lowered.split():
         if _UNSPACED.search(word):
             unspaced = True
-            found.update(f"c{word[i : i + n]}" for n in (1, 2, 3) for i in range(len(word) - n + 1))
+            names.update(f"c{word[i : i + n]}" for n in (1, 2, 3) for i in range(len(word) - n + 1))
         elif len(word) > 2:
             framed_word = f" {word} "
-            found.update(f"c{framed_word[i : i + CHARACTERS]}" for i in range(len(framed_word) - CHARACTERS + 1))
+            names.update(f"c{framed_word[i : i + CHARACTERS]}" for i in range(len(framed_word) - CHARACTERS + 1))
     if unspaced:
-        found.update((f"e{lowered[-3:]}", f"e{lowered[-2:]}", f"s{lowered[:2]}"))
-    return frozenset(found)
+        names.update((f"e{lowered[-3:]}", f"e{lowered[-2:]}", f"s{lowered[:2]}"))
+    return frozenset(names)
 
 
 def neighbours(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
     """The first words of the neighbouring units."""
-    found: set[str] = set()
+    names: set[str] = set()
     if (following := sentences.get(i + 1)) is not None:
         first = following.tokens[:2]
-        found.update((f"N{' '.join(first[:1])}", f"N{' '.join(first)}"))
+        names.update((f"N{' '.join(first[:1])}", f"N{' '.join(first)}"))
     if (before := sentences.get(i - 1)) is not None:
-        found.add(f"P{' '.join(before.tokens[:1])}")
-    return frozenset(found)
+        names.add(f"P{' '.join(before.tokens[:1])}")
+    return frozenset(names)
 
 
 def cue_features(sentence: Sentence) -> frozenset[str]:
@@ -122,45 +122,45 @@ def cue_features(sentence: Sentence) -> frozenset[str]:
     for at, concept in enumerate(sentence.cues):
         first.setdefault(concept, at)
         last[concept] = at
-    found = {f"K{concept}" for concept in concepts}
-    found.update(f"K{end}{concept}" for concept in concepts)
-    found.update(f"K2{a}>{b}" for a in concepts for b in concepts if a != b and first[a] < last[b])
+    names = {f"K{concept}" for concept in concepts}
+    names.update(f"K{end}{concept}" for concept in concepts)
+    names.update(f"K2{a}>{b}" for a in concepts for b in concepts if a != b and first[a] < last[b])
     sequence = ["^"]
     for concept in sentence.cues:
         if concept != sequence[-1]:
             sequence.append(concept)
     sequence.append(end)
-    found.update(f"Kb{a} {b}" for a, b in pairwise(sequence))
-    found.update(f"K3{a} {b} {c}" for a, b, c in zip(sequence, sequence[1:], sequence[2:], strict=False))
-    return frozenset(found)
+    names.update(f"Kb{a} {b}" for a, b in pairwise(sequence))
+    names.update(f"K3{a} {b} {c}" for a, b, c in zip(sequence, sequence[1:], sequence[2:], strict=False))
+    return frozenset(names)
 
 
 def _context(sentences: dict[int, Sentence], i: int) -> frozenset[str]:
     following, before = sentences.get(i + 1), sentences.get(i - 1)
-    found = {f"nK{concept}" for concept in following.concepts} if following else set()
-    return frozenset(found | ({f"pK{concept}" for concept in before.concepts} if before else set()))
+    names = {f"nK{concept}" for concept in following.concepts} if following else set()
+    return frozenset(names | ({f"pK{concept}" for concept in before.concepts} if before else set()))
 
 
 def _form(turn: str, units: Sequence[Unit], i: int, sentence: Sentence) -> frozenset[str]:
     from_end, size = len(units) - 1 - i, len(sentence.text)
-    found = {
+    names = {
         f"Ffrom_end{min(from_end, 4)}",
         f"Ffrom_start{min(i, 2)}",
         f"Funits{min(len(units), 8).bit_length()}",
         f"Flength{min(size // 40, 6)}",
     }
     if sentence.is_question:
-        found.update(("Fquestion", f"Fquestion{min(from_end, 4)}"))
+        names.update(("Fquestion", f"Fquestion{min(from_end, 4)}"))
     if "?" in sentence.text or "？" in sentence.text:
-        found.add("Fmark")
+        names.add("Fmark")
     line = turn[turn.rfind("\n", 0, units[i].start) + 1 : units[i].start + 3]
     if _ITEM.match(line):
-        found.add("Fitem")
+        names.add("Fitem")
     if _HEADING.match(line):
-        found.add("Fheading")
+        names.add("Fheading")
     if i:
         end = units[i - 1].text[-1:]
-        found.add("Fafter?" if end in "?？" else "Fafter:" if end in ":：" else "Fafter.")
+        names.add("Fafter?" if end in "?？" else "Fafter:" if end in ":：" else "Fafter.")
     if from_end:
-        found.add("Fbefore?" if units[i + 1].text[-1:] in "?？" else "Fbefore.")
-    return frozenset(found)
+        names.add("Fbefore?" if units[i + 1].text[-1:] in "?？" else "Fbefore.")
+    return frozenset(names)

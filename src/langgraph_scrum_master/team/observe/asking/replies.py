@@ -92,17 +92,17 @@ _QUESTION = ("?", "？")
 def reply_features(question: str, reply: str, by: Speaker) -> UnitFeatures:
     """Features of a reply to a question."""
     sentences = [Sentence(unit.text) for unit in split_units(reply).items[:MOST_UNITS]]
-    found: set[str] = set()
+    names: set[str] = set()
     cues: set[str] = set()
     for at, sentence in enumerate(sentences):
-        found |= ngrams(sentence)
+        names |= ngrams(sentence)
         own = cue_features(sentence)
         cues |= own
         cues |= {f"{by}{name}" for name in own if not name.startswith(("K2", "K3", "Kb"))}
         if at == 0:
             cues |= {f"1{name}" for name in own if not name.startswith(("K2", "K3", "Kb"))}
     form = _pair(question, reply, sentences)
-    return UnitFeatures(frozenset(found), frozenset(cues), form | {f"{each}{by}" for each in form} | {f"F{by}"})
+    return UnitFeatures(frozenset(names), frozenset(cues), form | {f"{each}{by}" for each in form} | {f"F{by}"})
 
 
 def _pair(question: str, reply: str, sentences: Sequence[Sentence]) -> frozenset[str]:

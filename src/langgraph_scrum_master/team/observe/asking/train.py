@@ -63,13 +63,13 @@ def examples_of(turn: LabelledTurn, score: Callable[[UnitFeatures], float] | Non
 
     If a turn asks but has no spans, the unit with the best `score` is the positive example, and the others are ignored.
     """
-    found = split_units(turn.text)
-    read = features(turn.text, found, range(len(found.items)))
+    units = split_units(turn.text)
+    read = features(turn.text, units, range(len(units.items)))
     if not turn.asks:
         return [Example(each, False) for each in read]
     if turn.spans is None:
         return [Example(max(read, key=score), True)] if read and score is not None else []
-    labels = [_within(unit, turn.spans) for unit in found.items]
+    labels = [_within(unit, turn.spans) for unit in units.items]
     return [Example(each, label, 1.0 if label else _BESIDE) for each, label in zip(read, labels, strict=True)]
 
 
