@@ -175,7 +175,7 @@ def found(memory: Memory) -> MemoryResult:
 
 def learned(text: str) -> str:
     def result(record: CodeUnit | Commit | Value | Experience) -> MemoryResult:
-        kept = record.kept("full") if isinstance(record, Experience) else record.kept()
+        kept = record.to_memory("full") if isinstance(record, Experience) else record.to_memory()
         assert kept is not None
         return found(kept)
 
