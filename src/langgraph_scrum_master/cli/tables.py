@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich import console as rich_console
 from rich.measure import Measurement
 from rich.table import Column, Table
 from rich.text import Text
@@ -16,7 +16,9 @@ LONGEST_WORD = 24
 class FittingTable(Table):
     """A table that becomes a list of records where the terminal is too narrow for its columns."""
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(
+        self, console: rich_console.Console, options: rich_console.ConsoleOptions
+    ) -> rich_console.RenderResult:
         """The table, or its rows one below the other, each cell after the name of its column."""
         if not self.columns or self._least_width(console, options) <= options.max_width:
             yield from super().__rich_console__(console, options)
@@ -27,7 +29,7 @@ class FittingTable(Table):
             yield row
             yield ""
 
-    def _least_width(self, console: Console, options: ConsoleOptions) -> int:
+    def _least_width(self, console: rich_console.Console, options: rich_console.ConsoleOptions) -> int:
         widths = [
             max(
                 min(Measurement.get(console, options, cell.renderable).minimum, LONGEST_WORD)
