@@ -831,6 +831,14 @@ def test_an_unknown_subgraph_is_reported(
         replay(with_subgraphs.with_name(source), thread="t", subgraph=subgraph)
 
 
+def test_a_subgraph_is_read_in_all_threads_that_have_it(with_subgraphs: Path) -> None:
+    found = replay(with_subgraphs, subgraph="crew")
+
+    assert found.steps == replay(with_subgraphs, thread="t", subgraph="crew").steps
+    with pytest.raises(NotFoundError, match=r"no thread of 'c\.db' has a subgraph 'crews'; its subgraphs are \['crew'"):
+        replay(with_subgraphs, subgraph="crews")
+
+
 def test_a_database_of_an_earlier_version_is_read(tmp_path: Path, connection: sqlite3.Connection) -> None:
     a_team("dev", checkpointer=SqliteSaver(connection)).invoke(
         {"messages": [HumanMessage("Build.")]}, {"configurable": {"thread_id": "t"}}
