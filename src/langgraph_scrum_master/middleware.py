@@ -15,7 +15,6 @@ from langgraph_scrum_master.dialogue.assembler import MAX_TOKENS, PromptAssemble
 from langgraph_scrum_master.dialogue.session import thread_of
 from langgraph_scrum_master.errors import ConfigError, how_to_get
 from langgraph_scrum_master.scrum_master import ScrumMaster
-from langgraph_scrum_master.team.history import waiting
 from langgraph_scrum_master.team.reader import Reader
 from langgraph_scrum_master.team.runtime import NODE_NAME
 from langgraph_scrum_master.team.state import ScrumMasterState
@@ -114,7 +113,9 @@ class ScrumMasterMiddleware(AgentMiddleware[AgentStateWithContext, Any, Any]):
     ) -> ModelResponse[Any]:
         """Await the model with the context that waits for the agent."""
         # It may have to read the conversation.
-        return await handler(await off_loop(self._with_context, request) if waiting(request.state) else request)
+        return await handler(
+            await off_loop(self._with_context, request) if self._step.has_waiting(request.state) else request
+        )
 
     def _with_context(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         reader = self._reader()

@@ -98,6 +98,10 @@ class Finding:
     failures: tuple[SourceFailure, ...] = ()
 
 
+_Searched: TypeAlias = tuple[Sequence[Query], list[list[RetrievedContext]], list[Dropped], tuple[SourceFailure, ...]]
+"""The queries, the contexts for each that are new to the agent, the others, and the failures."""
+
+
 def no_shelf_sources(memory: MemoryStore) -> Mapping[str, Source]:
     """No shelf sources."""
     return {}
@@ -319,18 +323,26 @@ class Pipeline:
 
     async def find(self, gap: ContextGap, sighting: Sighting, memory: MemoryStore | None) -> Finding:
         """Search all sources; return passages that are relevant, new to the agent and distinct."""
-        from langgraph_scrum_master.retrieval.passages import passages
-
         until = time.monotonic() + self.config.assistant_deadline
         turns, sources, seconds = sighting.observation.turns, self.asked(memory), self.config.deadline
         written = await self.assistant.writes(gap, turns, self.config.assistant_deadline) if self.assistant else ""
         try:
             async with ADMISSION.turn(self.config.max_concurrent, seconds):
-                queries, new, left, failures = await self._search(gap, sighting, sources, written)
+                searched = await self._search(gap, sighting, sources, written)
+                # A model may take long to pick, so that the next gap's turn does not wait for it.
+                if self.assistant is None:
+                    return await self._selected(gap, searched, until)
         except OverloadedError as error:
             logger.warning("gap.not_searched", gap_id=gap.gap_id, error=str(error))
             late = (SourceFailure(source=source.name, error=str(error), late=True) for source in sources)
             return Finding(contexts=(), failures=tuple(late))
+        return await self._selected(gap, searched, until)
+
+    async def _selected(self, gap: ContextGap, searched: _Searched, until: float) -> Finding:
+        """The passages to give, of what was found."""
+        from langgraph_scrum_master.retrieval.passages import passages
+
+        queries, new, left, failures = searched
         try:
             picked = await self._picked(gap, queries, new, until)
             kept, further = await within(self.patience, self._chosen, new) if picked is None else picked
@@ -340,9 +352,7 @@ class Pipeline:
             return Finding(contexts=(), dropped=tuple(left), failures=failures)
         return Finding(contexts=tuple(shown), dropped=_once((*left, *further), shown), failures=failures)
 
-    async def _search(
-        self, gap: ContextGap, sighting: Sighting, sources: Sequence[Source], written: str
-    ) -> tuple[Sequence[Query], list[list[RetrievedContext]], list[Dropped], tuple[SourceFailure, ...]]:
+    async def _search(self, gap: ContextGap, sighting: Sighting, sources: Sequence[Source], written: str) -> _Searched:
         """The queries, the contexts for each that are new to the agent, the others, and the failures."""
         from langgraph_scrum_master.retrieval.retrieve import retrieve_each
         from langgraph_scrum_master.team.needs import build_queries

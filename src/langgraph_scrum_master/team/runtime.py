@@ -89,7 +89,16 @@ class Step:
 
     async def atext_for(self, reader: Reader, state: Any) -> str:
         """Like `text_for`, without blocking the event loop."""
-        return await off_loop(self.text_for, reader, state) if waiting(mapping_of(state)) else ""
+        return await off_loop(self.text_for, reader, state) if self.has_waiting(state) else ""
+
+    def has_waiting(self, state: Any) -> bool:
+        """Whether there may be a text to read."""
+        try:
+            return bool(waiting(mapping_of(state)))
+        # A malformed state must not prevent the model call.
+        except BaseException as error:
+            self._failed(recordable(error))
+            return False
 
     def text_for(self, reader: Reader, state: Any) -> str:
         """The waiting text for this reader; empty if it is delivered in `messages`."""
