@@ -34,9 +34,9 @@ _REQUEST = _any_of(
     r"\bhere's what I need\b",
 )
 _STUCK = _any_of(
-    rf"(?:\b(?:I|we|this|the (?:task|work|story|implementation|problem|solution|answer))\b[^.?!]{{0,30}}|^)\b{_CANNOT} {_GO_ON}\b[^.?!]{0, 600}"
+    rf"(?:\b(?:I|we|this|the (?:task|work|story|implementation|problem|solution|answer))\b[^.?!]{{0,30}}|^)\b{_CANNOT} {_GO_ON}\b[^.?!]{{0,600}}"
     r"\b(?:without|until|unless|because|as (?:the|it|there)|since)\b",
-    rf"\b(?:without|until|unless) (?!.{0, 600}\busers?\b)[^.?!]{0, 600}\b(?:I|we) (?:\w+ )?{_CANNOT}\b",
+    rf"\b(?:without|until|unless) (?!.{{0,600}}\busers?\b)[^.?!]{{0,600}}\b(?:I|we) (?:\w+ )?{_CANNOT}\b",
     r"^blocked\b *(?:[:—–-]|on|by|until|because|waiting|as|since)",
     r"\b(?:I|we)(?:'m| am|'re| are) (?:still |now )?(?:blocked|stuck)\b",
     r"\b(?:I'm|I am|we're|we are) (?:still )?waiting (?:for|on) (?:the|an?|your|you|more|details|clarification|information|some)",
