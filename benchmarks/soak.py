@@ -1,4 +1,4 @@
-"""Slow proofs that a memory loses nothing, mixes up nothing and cures itself, printed as one Markdown table.
+"""Slow proofs of what must not happen, printed as one Markdown table: lost records, and failures under load.
 
     python benchmarks/soak.py [--quick] [--seed N] [NAME ...]
 
@@ -9,6 +9,7 @@
 - `read-only and removed`: a folder cannot be written for a while, or is moved away while it is in use.
 - `postgres clients`: eight processes read and write one PostgreSQL, each in a namespace of its own.
 - `canaries`: two processes read and write twenty namespaces in one folder; no read gives another one's record.
+- `overload`, `hung store`, `hostile sources`, `fuzzed states`: see `soak_load.py`.
 
 All of it happens in temporary folders and child processes, on Linux. The exit code is 1 if anything failed.
 """
@@ -45,6 +46,7 @@ import structlog
 from langgraph_scrum_master import ChromaMemory, Decision, PostgresMemory, StoreError
 from langgraph_scrum_master.memory import blocks, postgres, writer
 from langgraph_scrum_master.memory.database_memory import DatabaseMemory
+from soak_load import LOAD
 
 FORK = multiprocessing.get_context("fork")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -539,6 +541,11 @@ def canaries(run: Run) -> Outcome:
     return use_together(run, ChromaMemory(run.folder), shares, 0.2, 500 if run.quick else 10_000, 180.0)
 
 
+def under_load(name: str, run: Run) -> Outcome:
+    tried = LOAD[name][1](run.quick)
+    return Outcome(tries=tried.tries, failures=list(tried.failures))
+
+
 PROOFS: dict[str, tuple[str, Sequence[tuple[Callable[[Run], Outcome], int, int]]]] = {
     "kills": ("kills", [(kill_often, 20, 2)]),
     "races": (
@@ -550,6 +557,8 @@ PROOFS: dict[str, tuple[str, Sequence[tuple[Callable[[Run], Outcome], int, int]]
     "read-only and removed": ("folders", [(isolated(use_read_only), 10, 2), (isolated(use_moved), 10, 2)]),
     "postgres clients": ("reads by 8 clients at once, beside as many writes", [(postgres_clients, 1, 1)]),
     "canaries": ("reads in 20 namespaces", [(canaries, 1, 1)]),
+    # Last: these leave threads in this process, and the others fork.
+    **{name: (unit, [(partial(under_load, name), 1, 1)]) for name, (unit, _) in LOAD.items()},
 }
 """What is counted as a try, and what is done how often, at full size and quickly."""
 
