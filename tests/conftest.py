@@ -37,7 +37,7 @@ def postgres_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def logged() -> Iterator[list[dict[str, object]]]:
     """What was logged through structlog."""
     capture = LogCapture()
-    before = structlog.get_config()
     structlog.configure(processors=[capture], cache_logger_on_first_use=False)
     yield capture.entries  # type: ignore[misc]
-    structlog.configure(**before)
+    # Not configured any more: events go to `logging` again.
+    structlog.reset_defaults()

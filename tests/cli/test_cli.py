@@ -379,6 +379,7 @@ def test_every_command_has_json_output() -> None:
     assert without == {
         "mcp",
         "memory export",
+        "config write",
         "hook session-start",
         "hook user-prompt-submit",
         "hook post-tool-failure",

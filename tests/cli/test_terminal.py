@@ -87,6 +87,11 @@ CALLS = [
     "records show records.sqlite s1",
     "brief",
     "config show",
+    "hook install --print",
+    "hook uninstall",
+    "memory list",
+    "memory show EVIL",
+    "memory edit EVIL --text refunds",
     "memory backup backup.sqlite",
     "memory import exported.jsonl",
     "memory forget EVIL",
@@ -99,7 +104,14 @@ CALLS = [
     "version",
 ]
 
-MAY_FAIL = {"memory forget EVIL", "knowledge remove EVIL", "index values", "index commits"}
+MAY_FAIL = {
+    "memory show EVIL",
+    "memory edit EVIL --text refunds",
+    "memory forget EVIL",
+    "knowledge remove EVIL",
+    "index values",
+    "index commits",
+}
 """Commands that end with an error here, which must not steer the terminal either."""
 
 WITHOUT_TEXTS = {
@@ -109,6 +121,10 @@ WITHOUT_TEXTS = {
     "hook session-start": "prints JSON: test_a_hook_hands_on_no_markup_of_an_attack",
     "hook user-prompt-submit": "prints JSON: test_a_hook_hands_on_no_markup_of_an_attack",
     "hook post-tool-failure": "prints JSON, the same function as for user-prompt-submit",
+    "hook stop": "prints nothing",
+    "hook pre-compact": "prints nothing",
+    "hook session-end": "prints nothing",
+    "config write": "prints the package's own text",
     "experience update": "prints like `experience list`, and its errors by the same function as all commands",
     "experience resolve": "prints like `experience list`, and its errors by the same function as all commands",
 }

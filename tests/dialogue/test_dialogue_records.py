@@ -184,7 +184,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def records_command(*arguments: object) -> str:
-    done = CliRunner().invoke(app, ["records", *map(str, arguments)], catch_exceptions=False)
+    wide = {"COLUMNS": "160"}
+    done = CliRunner().invoke(app, ["records", *map(str, arguments)], env=wide, catch_exceptions=False)
     assert done.exit_code == 0
     return done.output
 

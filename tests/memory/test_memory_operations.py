@@ -599,7 +599,8 @@ def test_records_are_forgotten_from_the_shell(folder: Path) -> None:
     assert json_of("search", "-m", folder, "anything") == []
 
 
-BAD_ROWS = {
+ROWS = {
+    "good.jsonl": '{"key": "a", "content": "b"}\n',
     "number.jsonl": '{"key": "a", "content": "b"}\n7\n',
     "broken.jsonl": '{"key": "a", "content": "b"}\n\n{broken\n',
     "keyless.jsonl": '{"content": "b"}\n',
@@ -619,7 +620,7 @@ BAD_ROWS = {
         ("forget -m nowhere k", "there is no memory in 'nowhere'"),
         ("search -m nowhere k", "there is no memory in 'nowhere'"),
         ("check -m number.jsonl", "there is no memory in 'number.jsonl'"),
-        ("load -m number.jsonl kind.jsonl", "'number.jsonl' is not a folder: pass one with --memory"),
+        ("load -m number.jsonl good.jsonl", "'number.jsonl' is not a folder: pass one with --memory"),
         ("load -m new nothing.jsonl", "cannot read 'nothing.jsonl'"),
         ("load -m new number.jsonl", "number.jsonl:2 must be an object with the strings 'key' and 'content', got 7"),
         ("load -m new broken.jsonl", "broken.jsonl:3 is not JSON: "),
@@ -640,7 +641,7 @@ def test_bad_input_is_rejected_and_nothing_is_written(
     folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: str, message: str
 ) -> None:
     monkeypatch.chdir(folder.parent)
-    for name, content in BAD_ROWS.items():
+    for name, content in ROWS.items():
         Path(name).write_text(content)
     before = sorted(path.name for path in folder.parent.iterdir())
 

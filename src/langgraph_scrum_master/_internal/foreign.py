@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -18,7 +18,7 @@ def recordable(error: BaseException) -> Exception:
     Native panics and other errors that no `except Exception` catches are recorded too. What interrupts or routes a
     graph passes, and so do cancellation, Ctrl-C and exits, except an exit in an event loop, which would end the loop.
     """
-    if steers_the_graph(error) or isinstance(error, asyncio.CancelledError | GeneratorExit) or _is_the_hosts(error):
+    if steers_the_graph(error) or isinstance(error, GeneratorExit) or _is_cancelled(error) or _is_the_hosts(error):
         raise error
     return contained(error)
 
@@ -40,9 +40,17 @@ def contained(error: BaseException) -> Exception:
     return wrapped
 
 
+def _is_cancelled(error: BaseException) -> bool:
+    # Not imported here: the hooks of a coding agent start without it.
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and isinstance(error, asyncio.CancelledError)
+
+
 def _is_the_hosts(error: BaseException) -> bool:
     if not isinstance(error, KeyboardInterrupt | SystemExit):
         return False
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

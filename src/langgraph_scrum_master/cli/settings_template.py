@@ -13,7 +13,7 @@ from langgraph_scrum_master._internal.settings import Setting, settings_of
 from langgraph_scrum_master.briefing.settings import BriefingConfig
 from langgraph_scrum_master.cli.settings import CONFIGS, STORE_SETTING
 
-_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
 
 
 def toml_template() -> str:

@@ -22,16 +22,16 @@ _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.?"
 _UNIT = r"(?:€|\$|£|USD|EUR|GBP|CHF|JPY|euros?|dollars?|pounds?|mg|ml|kg|km|cm|mm|[KMGT]i?B|kWh?|°C)"
 _FACT = lazy_pattern(
     r"https?://[^\s<>\"')]+[\w/]"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? {_MONTH}(?:,? \d{{4}})?|\b{_MONTH} \d{{1,2}}\b(?:,? \d{{4}})?"
-    rf"|[€$£¥] ?\d(?:[\d.,]*\d)?(?: ?[kKM]\b)?|\b\d(?:[\d.,]*\d)? ?{_UNIT}(?!\w)"
-    r"|\+?\d[\d()/-]*(?: [\d()/-]+)+\d"
+    rf"|[€$£¥] ?\d(?:[\d.,]*\d)?(?: ?[kKM]\b)?|\b(?<!\d[.,])\d+(?:[.,]\d+)* ?{_UNIT}(?!\w)"
+    r"|(?<![\d()/-])(?<![\d()/-] )\+?\d[\d()/-]*(?: [\d()/-]+)+\d"
     r"|(?:\b[A-Z]{1,3}(?:-[A-Z]{1,3})? (?=\d{3}))\d+"
     r"|(?:~|\.{1,2})?(?:/[\w.@-]+){2,}"
-    r"|\b[A-Z][a-z][\w-]+(?: [A-Z][a-z][\w-]+)+"
+    r"|(?<![\w-])[A-Z][a-z][\w-]+(?: [A-Z][a-z][\w-]+)+"
     r"|#?\b\w(?:[\w.:@+/-]*\w)?"
 )
-_CLAUSE = lazy_pattern(r"[,;:()–—]\s+|\s+[-–—]\s+|\s+(?:and|but|because|which|so|und|aber|y|et|mais)\s+")
+_CLAUSE = lazy_pattern(r"[,;:()–—]\s+|(?<!\s)\s+(?:[-–—]|and|but|because|which|so|und|aber|y|et|mais)\s+")
 _ORDINAL = lazy_pattern(r"\d+(?:st|nd|rd|th|am|pm|x|k|s|h)?", re.I)
 _CLOCK = lazy_pattern(r"\d{1,2}:\d\d")
 _YEAR = lazy_pattern(r"(?:19|20)\d\d")
