@@ -8,7 +8,7 @@ PLAIN := .venv-run
 PLAIN_READY := $(PLAIN)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run newcomer day test browser lint format docs bench soak scale figures picture serve clean
+.PHONY: help setup run newcomer day test browser weights lint format docs bench soak scale figures picture serve clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ browser: $(READY) ## test the inspector in a real browser, which is installed wh
 		{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || \
 		echo "There is no Chromium, and it cannot be installed here: the browser tests are skipped."
 	$(BIN)/pytest -m browser
+
+weights: $(READY) ## train the asking model again, and check that the shipped weights come out
+	$(BIN)/python benchmarks/train_asking.py --check
 
 lint: $(READY) ## check format, style, types, layers and that the documentation builds
 	$(BIN)/ruff format --check .

@@ -121,21 +121,24 @@ def pictures(page: Path) -> list[str]:
     sys.path.insert(0, str(ROOT / "tests"))
     from chromium import browser
 
-    sizes = []
     with browser() as chromium:
         for width, scheme in ((1400, "light"), (400, "dark")):
-            shown = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-            errors: list[object] = []
-            shown.on("pageerror", errors.append)
-            shown.goto(page.as_uri())
-            text = shown.inner_text("body")
-            expect("12 hours" in text and not errors, f"the page shows the injected decision: {errors} {text[:500]}")
-            wide = shown.evaluate("document.documentElement.scrollWidth")
-            expect(wide <= width, f"the page is {wide} wide in a window of {width}")
-            if PICTURES:
-                shown.screenshot(path=PICTURES / f"day-{width}.png")
-            sizes.append(f"{width} px")
-    return sizes
+            look(chromium, page, width, scheme)
+    return ["1400 px", "400 px"]
+
+
+def look(chromium: Any, page: Path, width: int, scheme: str) -> None:
+    """Open the page in a window: it shows the decision, fits, and has no errors."""
+    shown = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    errors: list[str] = []
+    shown.on("pageerror", lambda error: errors.append(str(error)))
+    shown.goto(page.as_uri())
+    text = shown.inner_text("body")
+    expect("12 hours" in text and not errors, f"the page shows the injected decision: {errors} {text[:500]}")
+    wide = shown.evaluate("document.documentElement.scrollWidth")
+    expect(wide <= width, f"the page is {wide} wide in a window of {width}")
+    if PICTURES:
+        shown.screenshot(path=PICTURES / f"day-{width}.png")
 
 
 def a_coding_agent(day: Day) -> str:
@@ -152,13 +155,14 @@ def answered(day: Day, settings: Mapping[str, Any], event: dict[str, Any]) -> st
     """What the hooks of an event answer, run as the coding agent runs them."""
     expected = event.pop("expect", None)
     event["cwd"] = str(day.project)
+    subject = event.get("tool_name") or event.get("source", "")
     matching = [
         each["command"]
         for group in settings["hooks"].get(event["hook_event_name"], [])
-        if re.fullmatch(group.get("matcher") or ".*", event.get("tool_name", ""))
+        if re.fullmatch(group.get("matcher") or ".*", subject)
         for each in group["hooks"]
     ]
-    expect(matching or event["hook_event_name"] == "PreCompact", f"no hook for {event['hook_event_name']}")
+    expect(matching, f"no hook for {event['hook_event_name']}")
     # Hooks run with whatever PATH the coding agent has.
     bare = {**day.variables, "PATH": os.environ["PATH"], "CLAUDE_PROJECT_DIR": str(day.project)}
     printed = ""

@@ -16,10 +16,9 @@ class State(MessagesState, ScrumMasterState):
 
 
 def dev(state: State) -> dict[str, list[AIMessage]]:
-    turn = f"dev-{len(state['messages'])}"
     if "12 hours" in context_for(state, "dev"):
-        return {"messages": [AIMessage("Done: the session cookie expires after 12 hours.", name="dev", id=turn)]}
-    return {"messages": [AIMessage("How do we keep sessions, and for how long?", name="dev", id=turn)]}
+        return {"messages": [AIMessage("Done: the session cookie expires after 12 hours.", name="dev")]}
+    return {"messages": [AIMessage("How do we keep sessions, and for how long?", name="dev")]}
 
 
 def build() -> StateGraph[State]:
@@ -39,6 +38,6 @@ if __name__ == "__main__":
     saver = SqliteSaver(sqlite3.connect("app.sqlite", check_same_thread=False), serde=checkpoint_serde())
     graph = build().compile(checkpointer=saver)
     for thread in sys.argv[1:]:
-        asked = {"messages": [HumanMessage("Build the login.", id="task")]}
+        asked = {"messages": [HumanMessage("Build the login.")]}
         end = graph.invoke(asked, {"configurable": {"thread_id": thread}})  # type: ignore[call-overload]
         print(end["messages"][-1].text)
