@@ -318,4 +318,3 @@ def test_the_data_is_labelled_in_eleven_languages() -> None:
     assert len(turns) > 10_000
     assert len({turn.language for turn in turns}) == 11
     assert 0.35 < sum(turn.asks for turn in turns) / len(turns) < 0.5
-    assert "Asking, on test.txt: F1 0.8" in done.stdout
