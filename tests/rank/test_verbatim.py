@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from langgraph_scrum_master import ChromaMemory, Memory
+from langgraph_scrum_master.text.terms import terms
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -29,6 +30,9 @@ async def test_the_record_with_the_words_of_the_query_is_first_and_its_score_is_
     for row in rows[::17]:
         said = row.content.split()
         query = row.content if share == "the whole record" else " ".join(said[len(said) // 3 :][:8]).upper()
+        # Stop words alone find nothing in particular.
+        if len(terms(query)) < 2:
+            continue
         found = await memory.search_similar(query, k=5)
 
         having = [query.lower() in each.content.lower() for each in found]

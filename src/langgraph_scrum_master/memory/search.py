@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -52,7 +52,7 @@ def search(
     total = apply_fair_share(
         with_support(agreed.total, agreed.maximum, candidates, recipe.tuning), candidates, recipe.tuning
     )
-    total = _verbatim_first(rank_query, total, candidates)
+    total = _verbatim_first(rank_query, total, candidates, list(zip(shelves, found, strict=True)))
     ends = np.cumsum([len(rows) for rows in found]).tolist()
     orders = [
         (end - len(rows) + np.argsort(-total[end - len(rows) : end], kind="stable")[:k]).tolist()
@@ -66,19 +66,31 @@ def search(
     ]
 
 
-def _verbatim_first(query: RankQuery, total: Array, candidates: Candidates) -> Array:
+def _verbatim_first(
+    query: RankQuery, total: Array, candidates: Candidates, found: Sequence[tuple[Shelf, CandidateRows]]
+) -> Array:
     """The agreement, with texts that contain the whole query above all others, in their order."""
     wanted = _squashed(query.text)
-    if wanted.count(" ") < VERBATIM_WORDS - 1:
+    if wanted.count(" ") < VERBATIM_WORDS - 1 or not len(query.features.terms):
         return total
-    # Texts are read only if one of the candidates has all words of the query.
+    # Only the texts that have all words of the query are read.
     likely = candidates.with_all_terms(query.features.terms)
-    verbatim = [i for i in likely if wanted in _squashed(candidates.texts[i])]
+    verbatim = [i for i, text in _texts_at(likely, found) if wanted in _squashed(text)]
     if not verbatim:
         return total
     raised = total.copy()
     raised[verbatim] += max(0.0, float(total.max() - total[verbatim].min())) + _ABOVE
     return raised
+
+
+def _texts_at(indexes: Sequence[int], found: Sequence[tuple[Shelf, CandidateRows]]) -> Iterator[tuple[int, str]]:
+    """The texts of some candidates of all shelves, by index."""
+    start = 0
+    for shelf, rows in found:
+        ids = {i: int(rows.ids[i - start]) for i in indexes if start <= i < start + len(rows)}
+        records = shelf.records(list(ids.values())) if ids else {}
+        yield from ((i, records[number].text) for i, number in ids.items() if number in records)
+        start += len(rows)
 
 
 def _squashed(text: str) -> str:
