@@ -101,6 +101,9 @@ class ChromaServerBackend(ForeignBackend):
         found: Any = collection.query(query_embeddings=[vector], n_results=limit)
         first = {name: each[0] for name in ("ids", "documents", "metadatas") if (each := found.get(name))}
         records = {record.key: record for record in _records(kind, first)}
+        if len(records) < limit:
+            # A small collection, whose HNSW index may have lost some after updates.
+            records |= {record.key: record for record in _records(kind, collection.get(limit=limit))}
         for name in [word for word in dict.fromkeys(_WORD.findall(query)) if _IN_NAME.search(word)][:MOST_NAMES]:
             named = collection.get(where_document={"$contains": name}, limit=limit)
             records |= {record.key: record for record in _records(kind, named)}
